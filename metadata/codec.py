@@ -31,6 +31,7 @@ from metadata.records import (
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -122,6 +123,7 @@ _CLASSES: Final[tuple[type[Record], ...]] = (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
     ClientQuotaRecord,
+    FeatureLevelRecord,
     NoOpRecord,
 )
 _TYPE_BY_CLASS: Final = {cls: cls.__name__.removesuffix(_SUFFIX) for cls in _CLASSES}

@@ -9,14 +9,15 @@ A delta is used once: after `apply` its tables belong to the new image.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from metadata.acls import AclTable
+from metadata.features import METADATA_VERSION, FinalizedLevel
 from metadata.image import MetadataImage, TopicImage
 from metadata.quotas import QuotaTable
-from metadata.records import TOPIC_RESOURCE, Record
+from metadata.records import TOPIC_RESOURCE, FeatureLevelRecord, Record
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from metadata.scram import ScramTable
@@ -46,6 +47,8 @@ class MetadataDelta:
         self._spent = False
         self.is_of_snapshot = False
         """Its records are not known: what is gone is only absent."""
+        self.lowers_metadata_version = False
+        """True if one of its records does: an older release cannot read what stands before that."""
         self._brokers: dict[int, BrokerRegistration] | None = None
         self._changed_brokers: set[int] = set()
         self._topics: dict[str, _TopicEdit] = {}
@@ -57,6 +60,7 @@ class MetadataDelta:
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = image.next_producer_id
         self.voters = image.voters
+        self.levels = image.levels
         self.scram = ScramTable(image.scram)
         self.acls = AclTable(image.acls)
         self.quotas = QuotaTable(image.quotas)
@@ -66,7 +70,7 @@ class MetadataDelta:
         """The difference between an image and a later one, if the records in between are not known. It is spent."""
         delta = cls(image)
         delta._spent, delta.is_of_snapshot, delta.next_producer_id = True, True, newer.next_producer_id
-        delta.voters = newer.voters
+        delta.voters, delta.levels = newer.voters, newer.levels
         delta.scram.replace(newer.scram)
         delta.acls.replace(newer.acls)
         delta.quotas.replace(newer.quotas)
@@ -88,7 +92,7 @@ class MetadataDelta:
     def is_empty(self) -> bool:
         has_new_ids = self.next_producer_id != self.image.next_producer_id
         changed = self._topics or self._deleted or self._changed_brokers or self._configs
-        has_new_voters = self.voters != self.image.voters
+        has_new_voters = self.voters != self.image.voters or self.levels != self.image.levels
         tables = self.scram, self.acls, self.quotas
         return not (changed or has_new_ids or has_new_voters or any(table.has_changed for table in tables))
 
@@ -122,6 +126,9 @@ class MetadataDelta:
         """Adds one record. Records must come in the order of the log."""
         if self._spent:
             raise InvariantViolation("a delta was used again after it gave its image")
+        if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
+            before = self.levels.get(METADATA_VERSION, FinalizedLevel(0, "")).level
+            self.lowers_metadata_version |= record.level < before
         replay(self, record)
         self._record_count += 1
 
@@ -143,6 +150,7 @@ class MetadataDelta:
             acls=self.acls.by_id,
             quotas=self.quotas.by_entity,
             voters=self.voters,
+            levels=self.levels,
         )
 
     def __repr__(self) -> str:
@@ -169,6 +177,9 @@ class MetadataDelta:
         return {resource: config for resource, config in configs.items() if config}
 
     # -- tables --------------------------------------------------------------------------------------------------------
+
+    def broker_ids(self) -> Collection[int]:
+        return (self.image.brokers if self._brokers is None else self._brokers).keys()
 
     def find_broker(self, broker_id: int) -> BrokerRegistration | None:
         return (self.image.brokers if self._brokers is None else self._brokers).get(broker_id)

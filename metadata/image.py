@@ -16,10 +16,12 @@ from typing import Final
 
 from metadata.acls import record_of
 from metadata.codec import encode_record, encode_shown
+from metadata.features import METADATA_VERSION, Finalized
 from metadata.quotas import quota_records
 from metadata.records import (
     TOPIC_RESOURCE,
     ConfigRecord,
+    FeatureLevelRecord,
     ProducerIdsRecord,
     Record,
     ScramSecretRecord,
@@ -65,6 +67,7 @@ class MetadataImage:
     acls: Mapping[str, AclBinding] = field(default_factory=dict)  # by their ids
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)  # by their keys
     voters: VoterSet = NO_VOTERS  # as a record named them; none while the quorum is static
+    levels: Finalized = field(default_factory=dict)  # of features, as records finalized them
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics_by_name.get(name)
@@ -133,6 +136,8 @@ def image_records(image: MetadataImage) -> Iterator[Record]:
     """The records that make this image from an empty one, in an order that depends on nothing but its content (I9)."""
     if image.voters:
         yield VotersRecord(image.voters)
+    for name in sorted(image.levels, key=lambda name: (name != METADATA_VERSION, name)):
+        yield FeatureLevelRecord(name, *image.levels[name])
     for broker_id in sorted(image.brokers):
         yield image.brokers[broker_id].to_record()
     for topic_id in sorted(image.topics_by_id):

@@ -64,6 +64,9 @@ class RegisterBrokerRecord:
     flush_policy: str = field(default="", metadata=added_in(3))
     # "NAME://host:port" of each listener for clients besides BROKER, which is at host and port (KIP-103).
     listeners: tuple[str, ...] = field(default=(), metadata=added_in(4))
+    # The feature levels that the broker supports, as it says them (features.py); "": it says none, or the record is
+    # older. Written only at metadata.version 2 or higher: a release that does not know the field stops at it.
+    features: str = field(default="", metadata=added_in(5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +238,17 @@ class VotersRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureLevelRecord:
+    """A feature has this level from now on (KIP-584). Written only at metadata.version 2 or higher, and by the raise to
+    it. Of metadata.version itself a level below 2 ends all such records, and what registrations say of levels: older
+    releases read what comes after it."""
+
+    name: str
+    level: int
+    since: str  # the first release that knows the level, for nodes that do not
+
+
+@dataclass(frozen=True, slots=True)
 class NoOpRecord:
     """Nothing. The quorum's own bookkeeping (a new leader's first record) reads as this."""
 
@@ -256,5 +270,6 @@ Record = (
     | RemoveAccessControlEntryRecord
     | ClientQuotaRecord
     | VotersRecord
+    | FeatureLevelRecord
     | NoOpRecord
 )

@@ -45,6 +45,7 @@ class BrokerRegistration:
     offline_log_dirs: tuple[str, ...] = ()  # of `log_dirs`; only the next registration brings one of them back
     flush_policy: str = ""  # what its topics have that name none; "": not known
     listeners: tuple[ListenerEndpoint, ...] = ()  # for clients, besides BROKER, which is at host and port
+    features: str = ""  # the levels that it supports, as it says them; "" at metadata.version 1
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
@@ -63,6 +64,7 @@ class BrokerRegistration:
             offline_log_dirs=record.offline_log_dirs,
             flush_policy=record.flush_policy,
             listeners=tuple(map(parse_listener, record.listeners)),
+            features=record.features,
         )
 
     def to_record(self) -> RegisterBrokerRecord:
@@ -81,6 +83,7 @@ class BrokerRegistration:
             offline_log_dirs=self.offline_log_dirs,
             flush_policy=self.flush_policy,
             listeners=tuple(map(str, self.listeners)),
+            features=self.features,
         )
 
     def merge(self, change: BrokerRegistrationChangeRecord) -> BrokerRegistration:

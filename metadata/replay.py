@@ -7,15 +7,19 @@ get equal records. A record about something that does not exist is a bug or dama
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 from metadata.acls import AclTable, acl_of
+from metadata.features import LEVELS_ARE_RECORDS, METADATA_VERSION, Finalized, FinalizedLevel
 from metadata.quotas import QuotaTable, entity_of
 from metadata.records import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -45,10 +49,13 @@ class Tables(Protocol):
     """The lowest that no broker was given."""
     voters: VoterSet
     """The voters that a record has named; none while the quorum is static."""
+    levels: Finalized
+    """The feature levels that records have finalized."""
     scram: ScramTable
     acls: AclTable
     quotas: QuotaTable
 
+    def broker_ids(self) -> Collection[int]: ...
     def find_broker(self, broker_id: int) -> BrokerRegistration | None: ...
     def put_broker(self, broker: BrokerRegistration) -> None: ...
     def drop_broker(self, broker_id: int) -> None: ...
@@ -115,6 +122,8 @@ def replay(tables: Tables, record: Record) -> None:
             tables.quotas.put(entity, record.key, record.value)
         case VotersRecord():
             tables.voters = record.voters
+        case FeatureLevelRecord():
+            _set_level(tables, record)
         case NoOpRecord():
             pass
 
@@ -131,6 +140,19 @@ def _change_broker(tables: Tables, record: BrokerRegistrationChangeRecord) -> No
     if broker is None:
         raise InvariantViolation(f"{record}: broker is not registered")
     tables.put_broker(broker.merge(record))
+
+
+def _set_level(tables: Tables, record: FeatureLevelRecord) -> None:
+    """Sets a level. A metadata.version below 2 leaves nothing that an older release cannot read: no record of a level,
+    and no registration that says what its broker supports."""
+    if record.name != METADATA_VERSION or record.level >= LEVELS_ARE_RECORDS:
+        tables.levels = {**tables.levels, record.name: FinalizedLevel(record.level, record.since)}
+        return
+    tables.levels = {}
+    for broker_id in sorted(tables.broker_ids()):
+        broker = tables.find_broker(broker_id)
+        if broker is not None and broker.features:
+            tables.put_broker(replace(broker, features=""))
 
 
 def _require(holds: bool, record: Record, why: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from penstock.client.admin.admin_types import AdminStatistics, BrokerDescription, TopicDescription
 from penstock.client.admin.elections import ElectionResult
+from penstock.client.admin.feature_calls import FeatureChange, FeatureChanges
 from penstock.client.admin.groups.group_types import (
     GroupDescription,
     GroupListing,
@@ -41,6 +42,14 @@ from penstock.messages.cluster import (
     StuckGroup,
 )
 from penstock.messages.configs import ConfigEntry, ConfigSource, ConfigSynonym
+from penstock.messages.features import (
+    FeatureHindrance,
+    FeatureInfo,
+    FeatureLevelInfo,
+    FeatureNode,
+    FeatureRange,
+    FeaturesInfo,
+)
 from penstock.messages.groups.listing import GroupType
 from penstock.messages.metadata import BrokerInfo, ClientListener, PartitionInfo
 from penstock.messages.produce import ProducerState
@@ -61,6 +70,14 @@ __all__ = [
     "ConfigSynonym",
     "ElectionResult",
     "Endpoint",
+    "FeatureChange",
+    "FeatureChanges",
+    "FeatureHindrance",
+    "FeatureInfo",
+    "FeatureLevelInfo",
+    "FeatureNode",
+    "FeatureRange",
+    "FeaturesInfo",
     "FutureReplicaInfo",
     "GroupDescription",
     "GroupListing",

@@ -103,6 +103,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--add-scram", action="append", default=[], help="format: a user that a new cluster begins with"
     )
+    parser.add_argument("--release-version", default="", help="format: a new cluster has the levels of that release")
+    parser.add_argument("--feature", action="append", default=[], help="format: a new cluster's level, NAME=LEVEL")
     parser.add_argument("--secure", action="store_true", help="format: certificate, keys of security, first user")
     parser.add_argument("--ca", default="", help="format --secure: the directory of the certificates")
     parser.add_argument("--dry-run", action="store_true", help="install, uninstall, recover-quorum: only say it")
@@ -147,10 +149,12 @@ def _run(options: argparse.Namespace) -> int:
 def _format(options: argparse.Namespace) -> int:
     beginnings = importlib.import_module("broker.node.commands.initial_controllers")
     quorum = beginnings.QuorumOptions(options.standalone, options.initial_controllers, options.join)
+    given_levels = (options.release_version, tuple(options.feature))
+    levels = importlib.import_module("broker.node.commands.first_levels").LevelOptions(*given_levels)
     given = (options.config, options.cluster_id, options.rejoin, options.add_scram)
     if options.secure:
-        return int(importlib.import_module("broker.node.commands.secure").main(*given, options.ca, quorum))
-    return int(importlib.import_module("broker.node.commands.format").main(*given, options.json, quorum))
+        return int(importlib.import_module("broker.node.commands.secure").main(*given, options.ca, quorum, levels))
+    return int(importlib.import_module("broker.node.commands.format").main(*given, options.json, quorum, levels))
 
 
 def _loaded(name: str) -> Any:

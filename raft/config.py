@@ -30,6 +30,9 @@ class RaftConfig:
     their addresses (`controller.quorum.bootstrap.servers`)."""
     incarnation_id: str = ""
     """Names this process to the leader from which it fetches; a process registers its broker by the same id."""
+    supports: str = ""
+    """The features that this node supports, as text. Each fetch tells it to the leader, which keeps it for those above
+    the quorum."""
     election_timeout_ms: int = 1_000
     """A voter without a leader waits this long, times a random 1 to 2, before it asks for pre-votes."""
     fetch_timeout_ms: int = 2_000

@@ -197,14 +197,15 @@ class RaftCore:
             raise NotControllerError(f"node {self.config.node_id} is {self.state.value}, not leader", leader=hint)
         return self.leadership.propose(values)
 
-    def change_voters(self, change: VoterChange, now_ms: int) -> int:
+    def change_voters(self, change: VoterChange, now_ms: int, asked_ms: int | None = None) -> int:
         """Append the set of voters that this change makes; the offset of its record. Every node goes by the new set
         from the moment at which the record is in its log. Raises what `changed_voters` raises; nothing is appended
-        then."""
+        then. `asked_ms` is the time at which somebody asked for it: a majority of the new set must have fetched since.
+        """
         if self.leadership is None:
             hint = LeaderHint(self.leader_id, self.epoch)
             raise NotControllerError(f"node {self.config.node_id} is {self.state.value}, not leader", leader=hint)
-        return self.leadership.change_voters(change, now_ms)
+        return self.leadership.change_voters(change, now_ms, asked_ms)
 
     def resign(self, now_ms: int) -> None:
         """Give up leadership and tell the voters, most log first. Nothing happens on a node that does not lead."""

@@ -126,6 +126,7 @@ class Following:
             config.incarnation_id,
             self._heard_ms,
             config.directory_id,
+            config.supports,
         )
 
     def on_failure(self, now_ms: int) -> None:

@@ -126,8 +126,9 @@ class Leadership:
         self._answer_parked()
         return self._shared.log.log_end_offset - 1
 
-    def change_voters(self, change: VoterChange, now_ms: int) -> int:
-        """Append the set that the change makes, which counts at once; the offset of its record."""
+    def change_voters(self, change: VoterChange, now_ms: int, asked_ms: int | None = None) -> int:
+        """Append the set that the change makes, which counts at once; the offset of its record. With `asked_ms` a
+        majority must have fetched since then, otherwise within the fetch time-out."""
         shared, was_static = self._shared, not self._shared.quorum.voters.is_dynamic
         view = LeadersView(
             shared.config.node_id,
@@ -137,6 +138,7 @@ class Leadership:
             self._is_changing,
             self.replicas.find,
             since_ms := now_ms - shared.config.fetch_timeout_ms,
+            since_ms if asked_ms is None else max(since_ms, asked_ms),
             self.replicas.observers_of_older_releases(since_ms),
         )
         voters = changed_voters(change, view)
@@ -156,6 +158,7 @@ class Leadership:
             self._shared.refuse(request_id, request, *wrong)
             return
         replica, log = self._contacted(request, now_ms), self._shared.log
+        replica.supports = request.supports
         # A node of an older release names no answer; but it lets a fetch wait only if the one before was answered.
         heard_ms = request.heard_ms or (now_ms if request.max_wait_ms > 0 else 0)
         replica.heard_ms = max(replica.heard_ms, min(heard_ms, now_ms))

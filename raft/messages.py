@@ -97,6 +97,7 @@ class FetchMetadataRequest:
     incarnation_id: str = ""  # of the process that asks; "" from an older node
     heard_ms: int = 0  # the `leader_time_ms` of this leader's newest answer; 0: none, or from an older node
     replica_directory_id: str = ""  # of the disk on which all below is durable; "" from an older node
+    supports: str = ""  # what the node supports, as those above the quorum read it; "" from an older node
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,8 @@ class FetchMetadataResponse:
 
 INCARNATION_ID_MAX = 255
 """Characters; a leader keeps one for each node."""
+SUPPORTS_MAX = 1_024
+"""Characters; likewise."""
 SNAPSHOT_BYTES_MAX = 1 << 30
 """A leader that names a larger one is wrong."""
 

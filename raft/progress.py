@@ -18,6 +18,7 @@ class ReplicaProgress:
 
     replica_id: int
     directory_id: str = ""  # of the disk that fetches; "" from an older node
+    supports: str = ""  # as its last fetch said; "" from an older node
     last_fetch_ms: int | None = None
     heard_ms: int = 0  # it followed this leader at this time of the leader's clock, or later
     acked_offset: int = NO_OFFSET

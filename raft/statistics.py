@@ -84,6 +84,8 @@ class ReplicaDescription:
     """The id of its metadata log dir; "" where that is not known."""
     endpoints: tuple[ListenerEndpoint, ...] = ()
     """The addresses at which other nodes reach a voter."""
+    supports: str = ""
+    """The features that it supports, as its last fetch told this leader."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from raft.config import RaftConfig
 from raft.messages import (
     INCARNATION_ID_MAX,
     SNAPSHOT_BYTES_MAX,
+    SUPPORTS_MAX,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchMetadataRequest,
@@ -94,7 +95,7 @@ def _makes_sense(request: Request, config: RaftConfig, quorum: QuorumState) -> b
             return meant and successors and 0 < request.leader_epoch < EPOCH_MAX
         case FetchMetadataRequest():
             position = request.fetch_offset >= 0 and request.last_fetched_epoch >= NO_EPOCH and request.heard_ms >= 0
-            return position and _from_another(request, config)
+            return position and len(request.supports) <= SUPPORTS_MAX and _from_another(request, config)
         case FetchSnapshotRequest():
             position = 0 <= request.position < SNAPSHOT_BYTES_MAX and request.snapshot_id.end_offset > 0
             return position and _from_another(request, config)

@@ -8,7 +8,8 @@ A change is refused
 - before the leader has committed a record of its own epoch: an older leader's change may still wait in another log
   (Ongaro, "bug in single-server membership changes", raft-dev, 2015);
 - if the newcomer has not caught up: it would be counted, and could ack nothing;
-- if no majority of the new set has fetched of late: the change itself could not be committed, nor anything behind it;
+- if no majority of the new set has fetched of late: the change itself could not be committed, nor anything behind it.
+  Of late is, for a change that was asked for at a time, since then: a voter that died just before would count else;
 - if it is the first one, and a node that fetches has a release that does not know the record.
 
 Pure. Not here: the record (voter_records.py), and what follows from a set (quorum_state.py).
@@ -75,6 +76,8 @@ class LeadersView:
     find: Callable[[int, str], ReplicaProgress | None]
     """The progress of the node with this id and this disk; None if it has not fetched."""
     since_ms: int
+    """A node that was caught up at this time or later is."""
+    contact_since_ms: int
     """A node that fetched at this time or later is in contact."""
     older: Sequence[int] = ()
     """The observers in contact that name no disk: their release is older, and knows no record that names voters."""
@@ -83,7 +86,7 @@ class LeadersView:
         if voter.voter_id == self.node_id:
             return True
         found = self.find(voter.voter_id, voter.directory_id or "")
-        return found is not None and found.acked_offset >= 0 and (found.last_fetch_ms or 0) >= self.since_ms
+        return found is not None and found.acked_offset >= 0 and (found.last_fetch_ms or 0) >= self.contact_since_ms
 
     def has_caught_up(self, voter: Voter) -> bool:
         found = self.find(voter.voter_id, voter.directory_id or "")

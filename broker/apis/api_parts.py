@@ -30,6 +30,7 @@ from broker.transactions.verification.held_batches import HeldBatches
 from metadata.image import MetadataImage
 from penstock.clock import Clock
 from penstock.messages.cluster import NodeStanding, PartitionTrouble
+from penstock.messages.features import FeaturesInfo
 from penstock.messages.quorum import QuorumInfo
 from storage.disk.file_system import DiskRoom
 from storage.log_dirs.log_manager import LogManager
@@ -60,6 +61,7 @@ class ApiParts:
     forwarded: ForwardedRequests
     describe_metadata: DescribeMetadataApi
     own_quorum_view: Callable[[], QuorumInfo]
+    own_features: Callable[[], FeaturesInfo]
 
     hosted: HostedPartitions
     durability: Durability

@@ -1,4 +1,4 @@
-"""Fetch: for consumers up to the high watermark, for followers up to the log end.
+"""Fetch: for consumers up to the high watermark, here or at a follower (KIP-392), for followers up to the log end.
 
 Checks the fetcher, then hands the request to the stream's session (fetch_session.py), which answers now or parks it. A
 follower must be a registered broker of this cluster and send its registered broker epoch, because its fetch offset
@@ -22,6 +22,9 @@ from penstock.messages.client_apis import FETCH
 from penstock.messages.fetch import FetchRequest
 from penstock.types import CONSUMER_REPLICA_ID
 
+RACK_LENGTH_MAX = 255
+"""A session remembers its consumer's rack."""
+
 
 class FetchApi:
     """Handles fetch requests; `request.session` is the stream's session."""
@@ -39,6 +42,8 @@ class FetchApi:
         self._cluster_id = cluster_id
 
     def handle(self, request: Request, body: FetchRequest) -> None:
+        if len(body.rack_id) > RACK_LENGTH_MAX:
+            raise InvalidRequestError(f"rack_id has {len(body.rack_id)} characters; at most {RACK_LENGTH_MAX}")
         session = request.session
         if not isinstance(session, FetchSession):
             raise InvalidRequestError("a fetch must come on a fetch stream")

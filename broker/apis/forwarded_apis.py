@@ -16,6 +16,7 @@ from broker.quotas.partition_changes import Count, added_partitions, created_par
 from penstock.messages import client_apis as rows
 from penstock.messages.api import Api
 from penstock.messages.configs import AlterConfigsResponse, AlterConfigsResult
+from penstock.messages.feature_apis import UPDATE_FEATURES
 from penstock.messages.security.acls import Operation
 from penstock.messages.security.quota_apis import ALTER_CLIENT_QUOTAS
 from penstock.messages.security.user_apis import ALTER_USER_SCRAM_CREDENTIALS
@@ -61,6 +62,7 @@ SERVED: Final[tuple[Served, ...]] = (
     forwarded(ADD_VOTER, rule=of_cluster(Operation.ALTER)),
     forwarded(REMOVE_VOTER, rule=of_cluster(Operation.ALTER)),
     forwarded(MAKE_QUORUM_DYNAMIC, rule=of_cluster(Operation.ALTER)),
+    forwarded(UPDATE_FEATURES, rule=of_cluster(Operation.ALTER)),
     forwarded(ALTER_USER_SCRAM_CREDENTIALS, rule=of_cluster(Operation.ALTER)),
     forwarded(ALTER_CLIENT_QUOTAS, rule=of_cluster(Operation.ALTER_CONFIGS)),
 )

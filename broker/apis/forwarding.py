@@ -18,7 +18,12 @@ from broker.network.parties import party_of
 from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
-from penstock.errors import InvalidRequestError, RequestTimedOutError, ResourceExhaustedError
+from penstock.errors import (
+    InvalidRequestError,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+    UnsupportedVersionError,
+)
 from penstock.messages.api import Api
 
 FORWARDED_MAX = 1_000
@@ -58,7 +63,7 @@ class ForwardedRequests:
     async def _asked(self, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]) -> Any:
         try:
             return await self._channel.call(asked, timeout_ms)
-        except RequestTimedOutError:
+        except (RequestTimedOutError, UnsupportedVersionError):  # the controller may be of an older release
             return otherwise()
 
     async def _decided_and_applied(self, asked: Any, timeout_ms: int) -> Any:

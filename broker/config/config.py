@@ -221,7 +221,8 @@ def _check_choice(key: ConfigKey, value: str) -> None:
     if key.choices and value not in key.choices:
         near = nearest(value, key.choices)
         hint = f"; did you mean {near}?" if near else ""
-        raise ConfigError(f"{key.name} = {shown(value)}: must be one of {', '.join(key.choices)}{hint}")
+        there = ", ".join(choice or "empty" for choice in key.choices)
+        raise ConfigError(f"{key.name} = {shown(value)}: must be one of {there}{hint}")
 
 
 _READERS: dict[Kind, Callable[[ConfigKey, object], object]] = {

@@ -124,6 +124,7 @@ class NodeConfig:
     replica_fetch_wait_max_ms: int
     replica_fetch_min_bytes: int
     replica_fetch_backoff_ms: int
+    replica_selector_class: str
     replica_fetch_max_bytes: int
     replica_fetch_response_max_bytes: int
     leader_replication_throttled_rate: int

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from broker.coordination.turn import TopicFacts
 from metadata.delta import MetadataDelta
+from metadata.features import GROUP_VERSION, TABLE
 from metadata.image import MetadataImage, TopicImage
 from metadata.internal_topics import INTERNAL_TOPICS
 
@@ -51,6 +52,9 @@ class ImageTopics:
         if self._names[0] is not by_name:
             self._names = by_name, sorted(by_name.keys() - INTERNAL_TOPICS.keys())
         return self._names[1]
+
+    def may_begin_consumer_groups(self) -> bool:
+        return TABLE.level(self._image().levels, GROUP_VERSION) > 0
 
     def _facts_of(self, image: MetadataImage, topic: TopicImage) -> TopicFacts:
         known = self._facts.get(topic.topic_id)

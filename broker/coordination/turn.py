@@ -47,7 +47,7 @@ class TopicFacts(NamedTuple):
 
 
 class KnownTopics(Protocol):
-    """The topics of this node's image of the metadata."""
+    """The topics of this node's image of the metadata, and what else it says to coordinators."""
 
     def by_name(self, name: str) -> TopicFacts | None: ...
 
@@ -55,6 +55,10 @@ class KnownTopics(Protocol):
 
     def names(self) -> Sequence[str]:
         """Sorted; without the cluster's own topics."""
+        ...
+
+    def may_begin_consumer_groups(self) -> bool:
+        """New groups may have the consumer protocol: `group.version` is 1 or higher."""
         ...
 
 

@@ -44,6 +44,7 @@ def fetch_from_pb(m: quorum_pb2.FetchMetadataRequest) -> raft.FetchMetadataReque
         m.incarnation_id,
         m.heard_ms,
         m.replica_directory_id,
+        m.supports,
     )
 
 
@@ -103,6 +104,7 @@ def request_to_pb(request: raft.Request) -> Any:
                 incarnation_id=request.incarnation_id,
                 heard_ms=request.heard_ms,
                 replica_directory_id=request.replica_directory_id,
+                supports=request.supports,
             )
         case raft.FetchSnapshotRequest():
             epoch, end_offset = request.snapshot_id

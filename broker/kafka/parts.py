@@ -16,6 +16,7 @@ from broker.network.fetcher_session import FetcherSession
 from broker.network.listeners import BrokerService, Permissions
 from broker.network.named_sessions import NamedSessions
 from broker.network.request_channel import Caller
+from metadata.features import FeatureTable
 from metadata.image import MetadataImage
 from penstock.messages.security.acls import CLUSTER_NAME, Operation, ResourceType
 from raft.voters import VoterSet
@@ -97,6 +98,11 @@ class PlanParts:
     def voters(self) -> VoterSet:
         """The quorum's voters, as this node knows them now."""
         return self._service.voters()
+
+    @property
+    def features(self) -> FeatureTable:
+        """The feature levels that this node knows."""
+        return self._service.features
 
     def wall_ms(self) -> int:
         """The calendar: milliseconds since 1970."""

@@ -14,10 +14,12 @@ from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_snapshotter import MetadataSnapshotter, SnapshotStatistics
 from metadata.controller.controller import ControllerStatistics
+from metadata.features import KRAFT_VERSION, FeatureTable
 from metadata.image import MetadataImage
 from metadata.offline import OfflineReason, offline_reason
 from raft.driver.driver import RaftDriver
 from raft.statistics import DriverStatistics
+from raft.voters import VoterSet
 
 
 def quorum_readings(
@@ -75,6 +77,16 @@ def _elections(driver: DriverStatistics) -> Iterator[Reading]:
     yield Reading("penstock_quorum_proposals_waiting", help_text, driver.proposals_waiting)
     yield from record_readings(core)
     yield from record_readings(driver)
+
+
+def feature_readings(table: FeatureTable, image: MetadataImage, voters: VoterSet) -> Iterator[Reading]:
+    """The level of each feature: as it is finalized, and the highest that this node supports."""
+    levels = {**table.levels(image.levels), KRAFT_VERSION: int(voters.is_dynamic)}
+    for name, level in levels.items():
+        yield Reading("penstock_feature_level", "The finalized level of a feature.", level, labels=(("feature", name),))
+    for name, one in table.ranges.items():
+        help_text = "The highest level of a feature that this node supports."
+        yield Reading("penstock_feature_level_supported", help_text, one.last, labels=(("feature", name),))
 
 
 def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:

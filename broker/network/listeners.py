@@ -26,6 +26,7 @@ from broker.network.named_partitions import Arrivals
 from broker.network.named_sessions import NamedSessions, no_named_sessions
 from broker.network.request_channel import Caller, RequestChannel
 from broker.network.request_memory import RequestMemory
+from metadata.features import TABLE, FeatureTable
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.errors import ApiError
 from penstock.messages.security.acls import Operation, ResourceType
@@ -78,6 +79,8 @@ class BrokerService:
     """The newest metadata of this node."""
     voters: Callable[[], VoterSet] = lambda: NO_VOTERS
     """The quorum's voters, as this node knows them now."""
+    features: FeatureTable = TABLE
+    """The feature levels that this node knows."""
     wall_ms: Callable[[], int] = lambda: 0
     """The calendar: milliseconds since 1970."""
     named_sessions: NamedSessions = field(default_factory=no_named_sessions)

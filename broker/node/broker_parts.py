@@ -119,7 +119,7 @@ class BrokerParts:
             self.requests.listeners.open()
 
         return BrokerLifecycle(
-            registration(config, quorum.cluster_id, quorum.incarnation_id, log_manager),
+            registration(config, quorum.cluster_id, quorum.incarnation_id, log_manager, quorum.features.said),
             quorum.channel,
             quorum.loader,
             ids=base.environment.ids,

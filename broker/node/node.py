@@ -24,6 +24,7 @@ from broker.node.environment import Environment
 from broker.node.node_failures import NodeFailures
 from broker.node.parts.foundation import Foundation
 from broker.node.parts.quorum import QuorumParts
+from metadata.features import TABLE, FeatureTable
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 from storage.log_dirs.log_manager import LogManager
 
@@ -38,8 +39,10 @@ class Node:
         environment: Environment,
         stop_wait_ms: int = STOP_WAIT_MS,
         dynamic: DynamicBrokerConfig | None = None,
+        features: FeatureTable = TABLE,
     ) -> None:
-        """`dynamic` is given by a caller that changes or reads the configuration before there is a node."""
+        """`dynamic` is given by a caller that changes or reads the configuration before there is a node. `features` are
+        the feature levels that the node knows: all of this release, or fewer, to stand for an older one."""
         self.config = config
         clock, threads = environment.clock, environment.threads
         self.certificates, self.tokens = environment.certificates, environment.tokens
@@ -65,6 +68,7 @@ class Node:
             environment,
             log_manager,
             dynamic,
+            features=features,
             busy=busy,
             commit_timed=self.metrics.commit_timed,
             on_fatal=on_fatal,

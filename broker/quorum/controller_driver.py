@@ -2,7 +2,8 @@
 
 One decision at a time, and no wait between decision and proposal: so decisions are in the log in the order in which
 they were made. The in-memory state is ahead of the commit. When leadership is lost it is thrown away, and the next
-active controller begins from the committed image. Answers leave AFTER the commit.
+active controller begins from the committed image. Answers leave AFTER the commit. The feature levels of a new cluster
+are its very first decision: requests wait for it.
 """
 
 from __future__ import annotations
@@ -10,21 +11,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from broker.quorum.features.node_features import heard_nodes
 from broker.quorum.leader_change_log import leader_change_lines
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.stall_watch import StallWatch
 from metadata.codec import encode_record
 from metadata.controller.controller import Controller, ControllerStatistics
+from metadata.controller.features import HeardNode
 from metadata.controller.result import ControllerResult
+from metadata.features import Finalized
 from metadata.records import UserScramCredentialRecord
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import BY_REQUEST
+from penstock.messages.feature_apis import UPDATE_FEATURES
 from penstock.messages.nodes.brokers import (
     UnregisterBrokerResponse,
 )
@@ -83,9 +88,10 @@ class ControllerDriver:
         on_fatal: Callable[[BaseException], None],
         on_committed: Callable[[float], None],
         first_users: Sequence[UserScramCredentialRecord] = (),
+        first_levels: Mapping[str, int] | None = None,
     ) -> None:
-        """`on_committed` is given the seconds from each proposal to its commit. `first_users` are those that a new
-        cluster begins with."""
+        """`on_committed` is given the seconds from each proposal to its commit. `first_users` and `first_levels` are
+        those that a new cluster begins with."""
         self._node_id = node_id
         self._raft = raft
         self._loader = loader
@@ -93,7 +99,9 @@ class ControllerDriver:
         self._clock = clock
         self._on_fatal = on_fatal
         self._on_committed = on_committed
-        self._random, self._first_users = rng, first_users
+        self._random, self._first_users, self._first_levels = rng, first_users, first_levels or {}
+        self._has_begun = asyncio.Event()
+        """The first levels are committed, or there are none."""
         self._controller: Controller | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._last_proposal: asyncio.Future[int] | None = None
@@ -121,6 +129,7 @@ class ControllerDriver:
         if self._controller is not None:
             self._unclean_registrations += self._controller.statistics().unclean_registrations
         self._controller = self._last_proposal = None
+        self._has_begun.set()
         for task in self._tasks:
             task.cancel()
         self._tasks = ()
@@ -142,12 +151,10 @@ class ControllerDriver:
 
     async def handle(self, request: Any) -> Any:
         """Decide on one request; the answer comes after its records are committed."""
-        controller = self._controller
-        if controller is None:
-            leader_id, epoch = self._raft.leader_and_epoch
-            raise NotControllerError(
-                f"node {self._node_id} is not the active controller", leader=LeaderHint(leader_id, epoch)
-            )
+        controller = self._active()
+        if not self._has_begun.is_set():
+            await self._has_begun.wait()
+            controller = self._active()
         api = BY_REQUEST.get(type(request))
         if api is None or api.kind not in (ApiKind.FORWARDED, ApiKind.CONTROLLER):
             raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
@@ -158,8 +165,29 @@ class ControllerDriver:
             _log.info("broker %d is forgotten: an operator has unregistered it", request.broker_id)
         return response
 
+    @property
+    def levels(self) -> Finalized:
+        """The feature levels that records have finalized; on the active controller, committed or not."""
+        return self._loader.image.levels if self._controller is None else self._controller.levels
+
+    def check_is_active(self) -> None:
+        """NotControllerError where this node is not the active controller."""
+        self._active()
+
+    def heard_nodes(self) -> tuple[HeardNode, ...]:
+        """The voters, and all others that fetch the metadata, with what they support; known on the leader alone."""
+        return heard_nodes(self._raft.describe(), self._node_id, self._raft.config.fetch_timeout_ms)
+
+    def _active(self) -> Controller:
+        if self._controller is None:
+            leader_id, epoch = self._raft.leader_and_epoch
+            raise NotControllerError(
+                f"node {self._node_id} is not the active controller", leader=LeaderHint(leader_id, epoch)
+            )
+        return self._controller
+
     def _decided(self, controller: Controller, api: Api[Any, Any], request: Any, now_ms: int) -> ControllerResult[Any]:
-        """The controller's decision. Three are made with what only the quorum knows."""
+        """The controller's decision. Four are made with what only the quorum knows."""
         if api is BROKER_HEARTBEAT:
             return controller.heartbeat(request, now_ms, self._loader.image.offset, self._raft.quorum_silent_ms())
         if api is ALLOCATE_PRODUCER_IDS:
@@ -167,6 +195,8 @@ class ControllerDriver:
         if api is REGISTER_BROKER:
             unheard_from = self._raft.sent_end_besides(request.broker_id, request.incarnation_id)
             return controller.register_broker(request, now_ms, self._raft.next_offset, unheard_from)
+        if api is UPDATE_FEATURES:
+            return controller.update_features(request, self.heard_nodes())
         return controller.decide(request, now_ms)
 
     async def _commit(self, controller: Controller, result: ControllerResult[Any]) -> int:
@@ -176,6 +206,7 @@ class ControllerDriver:
             # What it found done may not be committed yet, so its answer waits too; or an earlier controller did it,
             # and then a client still has to wait for brokers that have not heard of it.
             return self._began_at if self._last_proposal is None else await self._wait_committed(self._last_proposal)
+        controller.check_is_readable(result.records)
         base_offset, proposed_ns = self._raft.next_offset, self._clock.now_ns()
         committed = self._raft.propose([encode_record(record) for record in result.records])
         try:
@@ -216,6 +247,9 @@ class ControllerDriver:
 
     def _begin(self, controller: Controller) -> None:
         stalls = StallWatch(self._clock)
+        self._has_begun = asyncio.Event()
+        if not self._first_levels:
+            self._has_begun.set()
 
         def look() -> None:
             if stalled_ms := stalls.look():
@@ -229,6 +263,8 @@ class ControllerDriver:
             watch(task, self._on_fatal)
 
     async def _bootstrap(self, controller: Controller) -> None:
+        if self._first_levels:
+            await self._bootstrap_levels(controller)
         try:
             result = controller.bootstrap_users(self._first_users)
             if result.records:
@@ -237,10 +273,22 @@ class ControllerDriver:
         except ApiError as error:
             _log.warning("the first users were not committed: %s", error)
 
+    async def _bootstrap_levels(self, controller: Controller) -> None:
+        try:
+            result = controller.first_levels(self._first_levels, self.heard_nodes())
+            if result.records:
+                await self._commit(controller, result)
+            for line in result.response:
+                _log.info("%s", line)
+        except ApiError as error:
+            _log.warning("the first feature levels were not committed: %s", error)
+        finally:
+            self._has_begun.set()
+
     async def _tick(self, controller: Controller, look: Callable[[], None]) -> None:
         """Lets the controller notice the passing of time: brokers whose session ran out are fenced, and leaderships
         go back to the preferred leaders. `look` notices a stall BEFORE sessions are judged."""
-        if self._first_users:
+        if self._first_users or self._first_levels:
             await self._bootstrap(controller)
         while self._controller is controller:
             look()

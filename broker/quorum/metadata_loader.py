@@ -3,7 +3,8 @@
 raft driver ──committed batches──► MetadataLoader ──image, delta──► publishers (this broker's replicas)
 
 Every node runs one, controller or not, over the same bytes: so the image at offset N is the same everywhere (I8). A
-record that cannot be replayed stops the node: guessing would fork the metadata.
+record that cannot be replayed stops the node: guessing would fork the metadata. So does a feature level that the node
+does not support, with the release that does.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from metadata.codec import decode_record
+from metadata.codec import UnsupportedMetadataRecordError, decode_record
 from metadata.delta import MetadataDelta
+from metadata.features import TABLE, FeatureTable, FinalizedLevel, release_words
 from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.records import FeatureLevelRecord
 from penstock.record.batch import iter_headers
 from penstock.record.reader import read_columns
 
@@ -24,8 +27,10 @@ Publisher = Callable[[MetadataDelta, MetadataImage], None]
 class MetadataLoader:
     """Holds the current image. Given the committed log by a listener of the raft driver, on the loop, in its order."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: FeatureTable = TABLE) -> None:
+        """`features`: the levels that this node supports."""
         self.image: MetadataImage = EMPTY_IMAGE
+        self._features = features
         self.time_ms = 0
         """The wall time of the newest record in the image, if any came from the log."""
         self._publishers: list[Publisher] = []
@@ -43,11 +48,15 @@ class MetadataLoader:
             last_offset, epoch, self.time_ms = header.last_offset, header.leader_epoch, header.max_timestamp_ms
         for value in read_columns(records, from_offset=base_offset).values:
             if value is not None:
-                delta.replay(decode_record(bytes(value)))
+                record = decode_record(bytes(value))
+                if isinstance(record, FeatureLevelRecord):
+                    check_level(self._features, record.name, FinalizedLevel(record.level, record.since))
+                delta.replay(record)
         self._publish(delta, delta.apply(last_offset, epoch))
 
     def on_snapshot(self, image: MetadataImage) -> None:
         """A snapshot has taken the place of the log up to its end."""
+        check_levels(self._features, image)
         self._publish(MetadataDelta.between(self.image, image), image)
 
     def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -73,3 +82,23 @@ class MetadataLoader:
 
     def __repr__(self) -> str:
         return f"MetadataLoader({self.image!r}, {len(self._waiters)} waiting)"
+
+
+class UnsupportedFeatureLevelError(UnsupportedMetadataRecordError):
+    """The cluster has a feature level that this node does not support. A node of a newer release does."""
+
+
+def check_levels(features: FeatureTable, image: MetadataImage) -> None:
+    """UnsupportedFeatureLevelError if a node with these features must not go on from this image."""
+    for name, finalized in image.levels.items():
+        check_level(features, name, finalized)
+
+
+def check_level(features: FeatureTable, name: str, finalized: FinalizedLevel) -> None:
+    """The same of one level."""
+    lack = features.lack(name, finalized.level)
+    if lack:
+        raise UnsupportedFeatureLevelError(
+            f"{name} is {finalized.level} in this cluster, and this node is too old, {lack}: install"
+            f" {release_words(finalized.since)} here"
+        )

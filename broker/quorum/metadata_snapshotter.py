@@ -4,6 +4,9 @@ Every node writes its own. One is due after a number of committed bytes since th
 something was committed. It is written by a thread from an image, which never changes, while the loop goes on. Snapshots
 and the log between them are kept for followers that are behind, as long as they are neither too large nor too old.
 
+When `metadata.version` is lowered one is due at once, and all before it goes: an older release can read that snapshot
+and what is behind it, here and as a follower, and nothing before.
+
 The rules are plain functions at the end. Not here: the files (`metadata_snapshots.py`).
 """
 
@@ -19,6 +22,7 @@ from typing import Protocol
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import MetadataLog
 from broker.quorum.metadata_snapshots import KeptSnapshot, MetadataSnapshots
+from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from penstock.clock import Clock
 from penstock.metric_fields import counter, gauge, measured
@@ -82,9 +86,12 @@ class MetadataSnapshotter:
         self._bytes = 0  # committed since the newest one
         self._since_ms = clock.now_ms()
         self._put_off_until_ms = 0
+        self._lowered_end = 0
+        """`metadata.version` was lowered below this offset: a snapshot must reach it. 0: nothing is known of that."""
         self._writing: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._written = self._failed = 0
+        loader.subscribe(self._published)
 
     def start(self) -> None:
         self._looking = asyncio.create_task(self._look_now_and_then(), name="metadata-snapshots")
@@ -105,6 +112,8 @@ class MetadataSnapshotter:
             await asyncio.gather(self._looking, return_exceptions=True)
         if self._writing is not None:
             await asyncio.gather(self._writing, return_exceptions=True)
+        if self._is_owed:
+            await self._write(self._loader.image, self._loader.time_ms, self._bytes, self._since_ms)
 
     def on_committed(self, size_bytes: int) -> None:
         """AFTER the image has it."""
@@ -124,13 +133,28 @@ class MetadataSnapshotter:
         if self.is_writing or self._looking is None or now_ms < self._put_off_until_ms:
             return
         has_news = image.offset + 1 > self._kept[-1].snapshot_id.end_offset
-        is_due = has_news and is_snapshot_due(self._limits, self._bytes, now_ms - self._since_ms)
+        is_due = (has_news and is_snapshot_due(self._limits, self._bytes, now_ms - self._since_ms)) or self._is_owed
         if is_due or (self._snapshots.is_rotten and image.offset >= 0):
             self._snapshots.is_rotten = False
             writing = self._write(image, self._loader.time_ms, self._bytes, self._since_ms)
             self._since_ms = now_ms
             self._writing = asyncio.create_task(writing, name="write-snapshot")
             watch(self._writing, self._on_fatal)
+            self._writing.add_done_callback(self._look_again)
+
+    @property
+    def _is_owed(self) -> bool:
+        """`metadata.version` was lowered behind the newest one."""
+        return self._lowered_end > self._kept[-1].snapshot_id.end_offset
+
+    def _published(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if delta.lowers_metadata_version:
+            self._lowered_end = image.offset + 1
+
+    def _look_again(self, writing: asyncio.Task[None]) -> None:
+        """Looks once more: one that was being written when `metadata.version` was lowered does not reach that."""
+        if self._is_owed and not writing.cancelled() and self._looking is not None and not self._looking.done():
+            self.look()
 
     async def _look_now_and_then(self) -> None:
         while True:
@@ -158,7 +182,10 @@ class MetadataSnapshotter:
         self._bytes -= taken_bytes
         _log.info("%s: %d bytes", metadata_snapshot_name(new.snapshot_id), new.size_bytes)
         before = (*self._kept, new)
+        reaches_lowering = 0 < self._lowered_end <= new.snapshot_id.end_offset
         self._kept = still_kept(before, self._log.bytes_from, self._limits, self._clock.wall_ms())
+        if reaches_lowering:
+            self._kept, self._lowered_end = (new,), 0
         self._quorum.keep_snapshots([one.snapshot_id for one in self._kept])
         self._drop([one.snapshot_id for one in before[: len(before) - len(self._kept)]])
 

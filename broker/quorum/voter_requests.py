@@ -69,17 +69,34 @@ CheckVoter = Callable[[Voter, int], Awaitable[None]]
 """Asks the voter that is to be added, within a time in milliseconds."""
 
 
+UnfitFor = Callable[[str], str]
+"""Why a node that supports these ranges of feature levels must not vote; "" if it may."""
+
+
 async def nobody_is_asked(voter: Voter, timeout_ms: int) -> None:
     """Believes each address, where there is no network."""
+
+
+def fit(supports: str) -> str:
+    """Lets every node vote, where no level is finalized."""
+    return ""
 
 
 class VoterRequests:
     """The changes of voters that this node is asked for. No state outlives a request."""
 
     def __init__(
-        self, raft: RaftDriver, cluster_id: str, clock: Clock, random: Random, check: CheckVoter = nobody_is_asked
+        self,
+        raft: RaftDriver,
+        cluster_id: str,
+        clock: Clock,
+        random: Random,
+        check: CheckVoter = nobody_is_asked,
+        unfit_for: UnfitFor = fit,
     ) -> None:
-        """`check` asks a controller that is to be added, at its address, whether it is that one."""
+        """`check` asks a controller that is to be added, at its address, whether it is that one. `unfit_for` judges
+        what it supports, as its last fetch said."""
+        self._unfit_for = unfit_for
         self._raft, self._cluster_id, self._clock, self._check = raft, cluster_id, clock, check
         self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._waiting = 0
@@ -143,12 +160,15 @@ class VoterRequests:
     async def _appended(self, change: VoterChange, deadline_ms: int) -> asyncio.Future[int] | VoterChangeResponse:
         """The future of the commit, once the core has taken the change; or the refusal."""
         failures, is_checked = 0, not isinstance(change, AddVoter | UpdateVoter)
+        asked_ms = self._clock.now_ms()
         while True:
             try:
                 if isinstance(change, AddVoter | UpdateVoter) and not is_checked and self._is_known(change):
                     await self._check(change.voter, max(1, deadline_ms - self._clock.now_ms()))
                     is_checked = True
-                return self._raft.change_voters(change)
+                if isinstance(change, AddVoter):
+                    self._check_levels(change.voter)
+                return self._raft.change_voters(change, asked_ms)
             except RequestTimedOutError as error:
                 failures += 1
                 if not await self._slept(failures, deadline_ms):
@@ -157,6 +177,14 @@ class VoterRequests:
                 raise UnsupportedVersionError(f"{error.message} (`penstock quorum make-dynamic`)") from None
             except (DuplicateVoterError, VoterNotFoundError, InvalidRequestError) as error:
                 return await self._refused(change, error, deadline_ms)
+
+    def _check_levels(self, voter: Voter) -> None:
+        """InvalidRequestError for an observer that does not know a finalized level: it would stop at its record."""
+        for one in self._raft.describe().observers:
+            if (one.replica_id, one.directory_id) == (voter.voter_id, voter.directory_id):
+                why = self._unfit_for(one.supports)
+                if why:
+                    raise InvalidRequestError(f"controller {voter.voter_id} cannot vote: {why}")
 
     def _is_known(self, change: AddVoter | UpdateVoter) -> bool:
         """True of an observer that is to be added, and of another voter that has moved: this node need not ask itself,

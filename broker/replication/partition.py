@@ -109,10 +109,12 @@ class Partition:
         """Follow (or wait for a leader); True when the leader epoch is new here. Nothing is truncated yet: the first
         fetch from the new leader compares epochs and decides that (KIP-101)."""
         is_new = state.leader_epoch > self.state.leader_epoch or self.leading is not None
+        left_isr = self.broker_id in self.state.isr and self.broker_id not in state.isr
         self.state, self.leader_hint = state, hint
         self._lead(None)
         if is_new:
             self._fail_waiters(self.not_leader())
+        if is_new or left_isr:
             self._notify(wake_replicas=True, wake_others=True)
         return is_new
 
@@ -158,6 +160,15 @@ class Partition:
         if self.leading is None:
             raise self.not_leader()
         return self.leading
+
+    def must_be_in_sync(self, current_leader_epoch: int) -> None:
+        """Raises the typed error of a consumer that may not read here, where this broker follows (KIP-392)."""
+        if self._offline is not None:
+            raise self._offline.with_traceback(None)
+        if current_leader_epoch != NO_EPOCH:
+            check_leader_epoch(self.topic_partition, self.state, current_leader_epoch)
+        if self.broker_id not in self.state.isr:
+            raise self.not_leader()
 
     # -- produce -------------------------------------------------------------------------------------------------------
 
@@ -207,12 +218,15 @@ class Partition:
             return False
         self.high_watermark = offset
         self.acks_all.reached(offset)
-        self._notify(wake_replicas=False, wake_others=True)
+        self._notify(wake_replicas=self.leading.has_readers_elsewhere, wake_others=True)
         return True
 
     def follower_high_watermark(self, leader_high_watermark: int) -> None:
-        """Raise it to the leader's, but not above this log's end."""
-        self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
+        """Raise it to the leader's, but not above this log's end: consumers here may read up to it."""
+        before = self.high_watermark
+        self.high_watermark = max(before, min(leader_high_watermark, self.log.log_end_offset))
+        if self.high_watermark > before:
+            self._notify(wake_replicas=False, wake_others=True)
 
     # -- fetch ---------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ PROTOS = (
     "common",
     "configs",
     "elections",
+    "features",
     "groups",
     "log_dirs",
     "quotas",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from metadata.broker_config import BrokerConfigs
+from metadata.features import TABLE, FeatureTable
 from penstock.config_keys import ConfigValue
 
 
@@ -24,6 +25,7 @@ class ControllerConfig:
     replica_balance_check_interval_ms: int = 300_000  # auto.replica.balance.check.interval.seconds
     topic_defaults: Mapping[str, ConfigValue] = field(default_factory=dict)  # typed, by topic key or broker key
     broker_configs: BrokerConfigs = field(default_factory=BrokerConfigs)  # the keys that the metadata may have
+    features: FeatureTable = TABLE  # what this node knows of levels
     max_brokers: int = 1_000  # every heartbeat and every placement looks at all of them
     max_partitions_per_topic: int = 10_000  # a change to a topic copies the table of its partitions
     max_partitions: int = 100_000  # of the cluster: the image is in every node's memory

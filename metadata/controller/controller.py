@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from metadata.controller import acls, partitions, producer_ids, quotas, reassignments
+from metadata.controller import acls, features, partitions, producer_ids, quotas, reassignments
 from metadata.controller.balance.replica_balance import ReplicaBalance
 from metadata.controller.balance.replica_counts import spread_of
 from metadata.controller.brokers import directories, liveness, registration, unregistration
@@ -30,6 +30,7 @@ from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState, LeaderChange
 from metadata.controller.topics import internal_topics, new_partitions, topics
 from metadata.controller.users import alter_user_scram_credentials, bootstrap_users
+from metadata.features import METADATA_VERSION, Finalized
 from metadata.image import MetadataImage
 from metadata.records import Record, UserScramCredentialRecord
 from metadata.registrations import BrokerRegistration, PartitionRegistration
@@ -41,6 +42,7 @@ from penstock.messages.elections import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
+from penstock.messages.features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from penstock.messages.nodes.brokers import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -267,6 +269,28 @@ class Controller:
         self, request: AlterClientQuotasRequest, now_ms: int
     ) -> ControllerResult[AlterClientQuotasResponse]:
         return quotas.alter_client_quotas(self._context, request)
+
+    def first_levels(
+        self, levels: Mapping[str, int], nodes: Sequence[features.HeardNode]
+    ) -> ControllerResult[tuple[str, ...]]:
+        """The levels of features with which a new cluster begins, BEFORE any other decision; the answer is lines for
+        the node's log."""
+        return features.first_levels(self._context, levels, nodes)
+
+    def update_features(
+        self, request: UpdateFeaturesRequest, nodes: Sequence[features.HeardNode]
+    ) -> ControllerResult[UpdateFeaturesResponse]:
+        """`nodes`: all voters, and all others that fetch the metadata, with what they support."""
+        return features.update_features(self._context, request, nodes)
+
+    @property
+    def levels(self) -> Finalized:
+        """The feature levels that records have finalized, committed or not."""
+        return self._state.levels
+
+    def check_is_readable(self, records: Sequence[Record]) -> None:
+        """InvariantViolation for a record that is above the finalized level."""
+        features.check_is_readable(records, self._context.config.features.level(self.levels, METADATA_VERSION))
 
     def to_image(self, epoch: int) -> MetadataImage:
         """The state as an image, uncommitted records included; costs as much as the cluster has metadata."""

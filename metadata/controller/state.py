@@ -8,7 +8,7 @@ leader, so a decision costs only what it touches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from types import MappingProxyType
@@ -75,7 +75,7 @@ class ControllerState:
         self.topics: dict[str, TopicState] = {}
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = 0
-        self.voters = image.voters
+        self.voters, self.levels = image.voters, image.levels
         self.scram, self.acls, self.quotas = ScramTable(image.scram), AclTable(image.acls), QuotaTable(image.quotas)
         self.partition_count = self.unclean_elections = 0
         self.leader_changes: list[LeaderChange] = []
@@ -139,6 +139,7 @@ class ControllerState:
             acls=dict(self.acls.by_id),
             quotas=dict(self.quotas.by_entity),
             voters=self.voters,
+            levels=self.levels,
         )
 
     # -- what decisions ask --------------------------------------------------------------------------------------------
@@ -223,6 +224,9 @@ class ControllerState:
         )
 
     # -- tables --------------------------------------------------------------------------------------------------------
+
+    def broker_ids(self) -> Collection[int]:
+        return self.brokers.keys()
 
     def find_broker(self, broker_id: int) -> BrokerRegistration | None:
         return self.brokers.get(broker_id)

@@ -37,6 +37,14 @@ TRAFFIC = Row(
             rate("penstock_bytes_in_total", "in {{instance}}"),
             rate("penstock_bytes_out_total", "out {{instance}}"),
         ),
+        graph(
+            "Bytes to consumers by role",
+            "Of the bytes out: those of followers to consumers in their racks (KIP-392), and those to consumers that"
+            " named another rack than the node's.",
+            Unit.BYTES_PER_SECOND,
+            rate("penstock_follower_bytes_out_total", "by followers {{instance}}"),
+            rate("penstock_cross_rack_bytes_out_total", "across racks {{instance}}"),
+        ),
         REPLICATION,
         graph(
             "Time of a produce and of a consumer's fetch, p99",

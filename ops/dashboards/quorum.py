@@ -47,6 +47,14 @@ ELECTIONS = Row(
             gauge("penstock_quorum_uncommitted_voter_change", "not committed {{instance}}"),
         ),
         graph(
+            "Feature levels",
+            "The finalized level of each feature, and the highest that each node supports. Where all nodes support a "
+            "higher one, `penstock features upgrade` raises it.",
+            Unit.COUNT,
+            gauge("penstock_feature_level", "{{feature}} {{instance}}"),
+            gauge("penstock_feature_level_supported", "supported {{feature}} {{instance}}"),
+        ),
+        graph(
             "Elections",
             "Pre-votes that a node asked for because it heard of no leader, elections in which it stood, and those "
             "that it won.",

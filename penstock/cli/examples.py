@@ -54,6 +54,15 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "demo": ("penstock demo --max-mb 16 --no-spark",),
     "dev": ("penstock dev", "penstock dev --nodes 3 --secure"),
     "elect-leaders": ("penstock elect-leaders orders payments:0,2", "penstock elect-leaders --all --dry-run"),
+    "features describe": ("penstock features describe", "penstock features describe --json"),
+    "features downgrade": (
+        "penstock features downgrade --release-version 0.2.0 --dry-run",
+        "penstock features downgrade --feature group.version=0",
+    ),
+    "features upgrade": (
+        "penstock features upgrade --release-version 0.3.0 --dry-run",
+        "penstock features upgrade --feature metadata.version=2",
+    ),
     "groups delete": ("penstock groups delete shop bill",),
     "groups delete-offsets": ("penstock groups delete-offsets shop --topic old --topic orders:0,2",),
     "groups describe": ("penstock groups describe shop", "penstock groups describe --all --members"),
@@ -77,6 +86,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "penstock node format --config node.toml --secure",
         "penstock node format --config node.toml --cluster-id vIjnTC5QScOAGNVWPBnQ7g",
         "penstock node format --config node.toml --standalone",
+        "penstock node format --config node.toml --release-version 0.2.0",
         "penstock node format --config node.toml --cluster-id vIjnTC5QScOAGNVWPBnQ7g --join",
     ),
     "node install": (

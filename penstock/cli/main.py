@@ -22,6 +22,7 @@ from penstock.cli import (
     configs,
     dev,
     elect_leaders,
+    features,
     log_dirs,
     node,
     pipeline,
@@ -60,6 +61,7 @@ app.add_typer(cluster.cluster_app, name="cluster", rich_help_panel=CLUSTER)
 cluster.cluster_app.command("balance")(balance.balance)
 app.add_typer(brokers.app, name="brokers", rich_help_panel=CLUSTER)
 app.add_typer(quorum.app, name="quorum", rich_help_panel=CLUSTER)
+app.add_typer(features.app, name="features", rich_help_panel=CLUSTER)
 app.add_typer(reassignments.app, name="reassignments", rich_help_panel=CLUSTER)
 app.command("elect-leaders", rich_help_panel=CLUSTER)(elect_leaders.elect_leaders)
 app.add_typer(log_dirs.app, name="log-dirs", rich_help_panel=CLUSTER)

@@ -41,6 +41,26 @@ Join = Annotated[
 ]
 
 
+FirstRelease = Annotated[
+    str,
+    typer.Option(
+        "--release-version",
+        metavar="RELEASE",
+        help="A new cluster begins with the feature levels of this release, such as 0.2.0: for nodes that are older"
+        " than this one. Give it for every controller.",
+        show_default="this release",
+    ),
+]
+FirstFeatures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature",
+        metavar="NAME=LEVEL",
+        help="Another level of one feature, for a new cluster. May be repeated. Give it for every controller.",
+    ),
+]
+
+
 @app.command("format")
 def format_node(
     config: ConfigFile,
@@ -69,6 +89,8 @@ def format_node(
             " users.",
         ),
     ] = None,
+    release_version: FirstRelease = "",
+    feature: FirstFeatures = None,
     secure: Annotated[
         bool,
         typer.Option(
@@ -96,8 +118,9 @@ def format_node(
     options += [*(["--standalone"] if standalone else []), *(["--join"] if join else [])]
     options += [] if initial_controllers is None else ["--initial-controllers", initial_controllers]
     options += [*(["--secure"] if secure else []), *(["--ca", ca] if ca else [])]
-    for user in add_scram or ():
-        options += ["--add-scram", user]
+    options += [word for user in add_scram or () for word in ("--add-scram", user)]
+    options += [*(["--release-version", release_version] if release_version else [])]
+    options += [word for level in feature or () for word in ("--feature", level)]
     _become(node_command("format", "--config", config, *options, *_json(as_json)))
 
 

@@ -158,7 +158,7 @@ def reference() -> str:
 
 
 def _every_metric() -> tuple[ClientMetric, ...]:
-    partition: Any = SimpleNamespace(lag=0, paused=False)
+    partition: Any = SimpleNamespace(lag=0, paused=False, is_at_follower=False)
     counts = ConsumerStatistics(0, 0, 0, FetchStatistics())
     return (
         *producer_metrics(ProducerStatistics(), {}, 0),

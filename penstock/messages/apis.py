@@ -1,15 +1,15 @@
 """The table of APIs: listeners, outgoing calls, router, controller, limits, metrics and pages loop over it.
 
 A row is an `Api` in client_apis.py, groups/group_apis.py, transactions/transaction_apis.py, admin_apis.py,
-voter_apis.py, security/user_apis.py, security/acl_apis.py, security/quota_apis.py or nodes/node_apis.py; what a row has
-is api.py's.
+voter_apis.py, feature_apis.py, security/user_apis.py, security/acl_apis.py, security/quota_apis.py or
+nodes/node_apis.py; what a row has is api.py's.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.messages import admin_apis, client_apis, voter_apis
+from penstock.messages import admin_apis, client_apis, feature_apis, voter_apis
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.groups import group_apis
 from penstock.messages.nodes import node_apis
@@ -22,6 +22,7 @@ _PAGES: Final = (
     transaction_apis,
     admin_apis,
     voter_apis,
+    feature_apis,
     user_apis,
     acl_apis,
     quota_apis,

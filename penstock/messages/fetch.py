@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.errors import ApiError
-from penstock.types import NO_EPOCH, NO_OFFSET, EpochEndOffset, TopicPartition
+from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
 
 
 class AbortedTransaction(NamedTuple):
@@ -50,6 +50,8 @@ class FetchRequest:
     request that is not answers only with what is new."""
     read_committed: bool = False
     """A consumer is given no record of a transaction that is undecided, and is told of those that were aborted."""
+    rack_id: str = ""
+    """The rack of a consumer that reads from followers, too, if the leader names one (KIP-392); "": from leaders."""
 
 
 @dataclass(slots=True)
@@ -68,6 +70,8 @@ class PartitionFetchResult:
     """No transaction that begins below it is undecided. Not above the high watermark."""
     aborted: Sequence[AbortedTransaction] = ()
     """The aborted transactions among `records`, for a reader of committed records."""
+    preferred_read_replica: int = NO_LEADER
+    """The follower to ask instead of this leader: it is in the consumer's rack. There are no records then. -1: none."""
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@ from penstock.pb import acls_pb2 as _acls_pb2
 from penstock.pb import common_pb2 as _common_pb2
 from penstock.pb import configs_pb2 as _configs_pb2
 from penstock.pb import elections_pb2 as _elections_pb2
+from penstock.pb import features_pb2 as _features_pb2
 from penstock.pb import groups_pb2 as _groups_pb2
 from penstock.pb import log_dirs_pb2 as _log_dirs_pb2
 from penstock.pb import quotas_pb2 as _quotas_pb2
@@ -106,7 +107,7 @@ class RecordError(_message.Message):
     def __init__(self, batch_index: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
-    __slots__ = ("correlation_id", "replica_id", "broker_epoch", "max_wait_ms", "min_bytes", "max_bytes", "partitions", "forgotten", "client_id", "cluster_id", "read_committed")
+    __slots__ = ("correlation_id", "replica_id", "broker_epoch", "max_wait_ms", "min_bytes", "max_bytes", "partitions", "forgotten", "client_id", "cluster_id", "read_committed", "rack_id")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +119,7 @@ class FetchRequest(_message.Message):
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     READ_COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    RACK_ID_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     replica_id: int
     broker_epoch: int
@@ -129,7 +131,8 @@ class FetchRequest(_message.Message):
     client_id: str
     cluster_id: str
     read_committed: bool
-    def __init__(self, correlation_id: _Optional[int] = ..., replica_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., min_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[FetchPartition, _Mapping]]] = ..., forgotten: _Optional[_Iterable[_Union[ForgottenPartition, _Mapping]]] = ..., client_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., read_committed: _Optional[bool] = ...) -> None: ...
+    rack_id: str
+    def __init__(self, correlation_id: _Optional[int] = ..., replica_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., min_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[FetchPartition, _Mapping]]] = ..., forgotten: _Optional[_Iterable[_Union[ForgottenPartition, _Mapping]]] = ..., client_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., read_committed: _Optional[bool] = ..., rack_id: _Optional[str] = ...) -> None: ...
 
 class FetchPartition(_message.Message):
     __slots__ = ("topic", "partition", "topic_id", "fetch_offset", "current_leader_epoch", "last_fetched_epoch", "log_start_offset", "max_bytes")
@@ -172,7 +175,7 @@ class FetchResponse(_message.Message):
     def __init__(self, correlation_id: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionFetchResult, _Mapping]]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., throttle_time_ms: _Optional[int] = ...) -> None: ...
 
 class PartitionFetchResult(_message.Message):
-    __slots__ = ("topic", "partition", "error", "high_watermark", "log_start_offset", "last_stable_offset", "records", "diverging_epoch", "fetch_offset", "topic_id", "aborted")
+    __slots__ = ("topic", "partition", "error", "high_watermark", "log_start_offset", "last_stable_offset", "records", "diverging_epoch", "fetch_offset", "topic_id", "aborted", "preferred_read_replica")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -184,6 +187,7 @@ class PartitionFetchResult(_message.Message):
     FETCH_OFFSET_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     ABORTED_FIELD_NUMBER: _ClassVar[int]
+    PREFERRED_READ_REPLICA_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     error: _common_pb2.Error
@@ -195,7 +199,8 @@ class PartitionFetchResult(_message.Message):
     fetch_offset: int
     topic_id: str
     aborted: _containers.RepeatedCompositeFieldContainer[AbortedTransaction]
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., last_stable_offset: _Optional[int] = ..., records: _Optional[bytes] = ..., diverging_epoch: _Optional[_Union[_common_pb2.EpochEndOffset, _Mapping]] = ..., fetch_offset: _Optional[int] = ..., topic_id: _Optional[str] = ..., aborted: _Optional[_Iterable[_Union[AbortedTransaction, _Mapping]]] = ...) -> None: ...
+    preferred_read_replica: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., last_stable_offset: _Optional[int] = ..., records: _Optional[bytes] = ..., diverging_epoch: _Optional[_Union[_common_pb2.EpochEndOffset, _Mapping]] = ..., fetch_offset: _Optional[int] = ..., topic_id: _Optional[str] = ..., aborted: _Optional[_Iterable[_Union[AbortedTransaction, _Mapping]]] = ..., preferred_read_replica: _Optional[int] = ...) -> None: ...
 
 class AbortedTransaction(_message.Message):
     __slots__ = ("producer_id", "first_offset")

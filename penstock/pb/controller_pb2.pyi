@@ -3,6 +3,7 @@ from penstock.pb import acls_pb2 as _acls_pb2
 from penstock.pb import broker_pb2 as _broker_pb2
 from penstock.pb import configs_pb2 as _configs_pb2
 from penstock.pb import elections_pb2 as _elections_pb2
+from penstock.pb import features_pb2 as _features_pb2
 from penstock.pb import quotas_pb2 as _quotas_pb2
 from penstock.pb import reassignments_pb2 as _reassignments_pb2
 from penstock.pb import users_pb2 as _users_pb2
@@ -30,7 +31,7 @@ CALENDAR_VERDICT_APART: CalendarVerdict
 CALENDAR_VERDICT_UNSETTLED: CalendarVerdict
 
 class RegisterBrokerRequest(_message.Message):
-    __slots__ = ("cluster_id", "broker_id", "incarnation_id", "host", "port", "rack", "previous_broker_epoch", "log_dirs", "failed_log_dirs", "lost_log_dirs", "replicas", "flush_policy", "inter_broker_host", "inter_broker_port", "listeners", "inter_broker_listener")
+    __slots__ = ("cluster_id", "broker_id", "incarnation_id", "host", "port", "rack", "previous_broker_epoch", "log_dirs", "failed_log_dirs", "lost_log_dirs", "replicas", "flush_policy", "inter_broker_host", "inter_broker_port", "listeners", "inter_broker_listener", "features")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +48,7 @@ class RegisterBrokerRequest(_message.Message):
     INTER_BROKER_PORT_FIELD_NUMBER: _ClassVar[int]
     LISTENERS_FIELD_NUMBER: _ClassVar[int]
     INTER_BROKER_LISTENER_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     broker_id: int
     incarnation_id: str
@@ -63,7 +65,8 @@ class RegisterBrokerRequest(_message.Message):
     inter_broker_port: int
     listeners: _containers.RepeatedCompositeFieldContainer[_common_pb2.ListenerEndpoint]
     inter_broker_listener: str
-    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., flush_policy: _Optional[str] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ..., listeners: _Optional[_Iterable[_Union[_common_pb2.ListenerEndpoint, _Mapping]]] = ..., inter_broker_listener: _Optional[str] = ...) -> None: ...
+    features: str
+    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., flush_policy: _Optional[str] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ..., listeners: _Optional[_Iterable[_Union[_common_pb2.ListenerEndpoint, _Mapping]]] = ..., inter_broker_listener: _Optional[str] = ..., features: _Optional[str] = ...) -> None: ...
 
 class HostedReplicas(_message.Message):
     __slots__ = ("topic_id", "partitions", "log_dir")

@@ -104,7 +104,7 @@ class EndQuorumEpochResponse(_message.Message):
     def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., leader_endpoints: _Optional[_Iterable[_Union[QuorumEndpoint, _Mapping]]] = ...) -> None: ...
 
 class FetchMetadataRequest(_message.Message):
-    __slots__ = ("cluster_id", "replica_id", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "max_wait_ms", "max_bytes", "incarnation_id", "heard_ms", "replica_directory_id")
+    __slots__ = ("cluster_id", "replica_id", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "max_wait_ms", "max_bytes", "incarnation_id", "heard_ms", "replica_directory_id", "supports")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +115,7 @@ class FetchMetadataRequest(_message.Message):
     INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
     HEARD_MS_FIELD_NUMBER: _ClassVar[int]
     REPLICA_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     replica_id: int
     current_leader_epoch: int
@@ -125,7 +126,8 @@ class FetchMetadataRequest(_message.Message):
     incarnation_id: str
     heard_ms: int
     replica_directory_id: str
-    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., heard_ms: _Optional[int] = ..., replica_directory_id: _Optional[str] = ...) -> None: ...
+    supports: str
+    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., heard_ms: _Optional[int] = ..., replica_directory_id: _Optional[str] = ..., supports: _Optional[str] = ...) -> None: ...
 
 class FetchMetadataResponse(_message.Message):
     __slots__ = ("error", "leader_id", "leader_epoch", "high_watermark", "log_start_offset", "records", "diverging_epoch", "snapshot_id", "log_end_offset", "leader_time_ms", "leader_endpoints")

@@ -38,6 +38,9 @@ READ_COMMITTED = "read_committed"
 """Records of aborted transactions are no rows, unless `kafka.isolation.level` says so; a table ends at the last stable
 offset, so that a range which was planned once has the same rows when it is read again."""
 
+RACK_VARIABLE = "PENSTOCK_CLIENT_RACK"
+"""The rack of this machine's executors, if the option `kafka.client.rack` names none for all of them."""
+
 SAMPLE_BYTES = 64 * 1024
 """Some hundred records of 100 bytes; a fetch gives one whole batch, however large."""
 
@@ -179,6 +182,7 @@ class PenstockLogClient:
         from penstock.client.consumer.consumer import Consumer
         from penstock.client.options.config import ConsumerConfig
 
+        options = {"client_rack": os.environ.get(RACK_VARIABLE, ""), **options}
         return Consumer(self._bootstrap, **options_of(ConsumerConfig, options))
 
     def close(self) -> None:

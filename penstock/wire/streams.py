@@ -17,7 +17,7 @@ from penstock.messages.fetch import (
 )
 from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.pb import broker_pb2 as pb
-from penstock.types import EpochEndOffset, TopicPartition
+from penstock.types import NO_LEADER, EpochEndOffset, TopicPartition
 from penstock.wire.error_message import error_in_message, error_to_message
 from penstock.wire.records_field import RecordsField
 
@@ -121,6 +121,7 @@ def fetch_request_to_bytes(header: Header, request: FetchRequest) -> bytes:
         client_id=client_id,
         cluster_id=request.cluster_id,
         read_committed=request.read_committed,
+        rack_id=request.rack_id,
         partitions=[
             pb.FetchPartition(
                 topic=p.partition.topic,
@@ -163,6 +164,7 @@ def fetch_request_from_bytes(raw: bytes) -> tuple[Header, FetchRequest]:
         [TopicPartition(p.topic, p.partition) for p in message.forgotten],
         message.cluster_id,
         read_committed=message.read_committed,
+        rack_id=message.rack_id,
     )
     return (message.correlation_id, message.client_id), request
 
@@ -186,6 +188,8 @@ def fetch_response_to_bytes(correlation_id: int, response: FetchResponse) -> byt
         )
         for producer_id, first_offset in result.aborted:
             entry.aborted.add(producer_id=producer_id, first_offset=first_offset)
+        if result.preferred_read_replica != NO_LEADER:
+            entry.preferred_read_replica = result.preferred_read_replica
         if result.diverging_epoch is not None:
             entry.diverging_epoch.epoch, entry.diverging_epoch.end_offset = result.diverging_epoch
     return FETCHED.join(message, [result.records for result in response.partitions])
@@ -208,6 +212,7 @@ def fetch_response_from_bytes(raw: bytes) -> tuple[int, FetchResponse]:
             else None,
             p.last_stable_offset,
             [AbortedTransaction(one.producer_id, one.first_offset) for one in p.aborted] if p.aborted else (),
+            p.preferred_read_replica if p.HasField("preferred_read_replica") else NO_LEADER,
         )
         for p, records in zip(message.partitions, all_records, strict=True)
     ]

@@ -15,7 +15,7 @@ from raft.voters import Voter
 def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
     """Describes the quorum. The leader knows the progress of all nodes; another node knows its own, and the ids of the
     others."""
-    own = replace(_own(core, now_ms), directory_id=core.config.directory_id)
+    own = replace(_own(core, now_ms), directory_id=core.config.directory_id, supports=core.config.supports)
     known: dict[int, ReplicaDescription] = {}
     observers: tuple[ReplicaDescription, ...] = ()
     if core.leadership is not None:
@@ -81,6 +81,7 @@ def _describe(replica: ReplicaProgress, now_ms: int) -> ReplicaDescription:
         _ago(replica.last_fetch_ms, now_ms),
         _ago(replica.last_caught_up_ms, now_ms),
         replica.directory_id,
+        supports=replica.supports,
     )
 
 

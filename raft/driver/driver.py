@@ -160,14 +160,15 @@ class RaftDriver:
         loop = self._leading()
         return self._committed(loop, loop.core.propose(values))
 
-    def change_voters(self, change: VoterChange) -> asyncio.Future[int]:
+    def change_voters(self, change: VoterChange, asked_ms: int | None = None) -> asyncio.Future[int]:
         """Append the set of voters that this change makes; every node goes by it as soon as it has the record.
+        `asked_ms` is the time at which somebody asked for it: a majority of the new set must have fetched since.
 
         The future is that of `propose`, and so are the errors. Raised here, too, nothing was written then: what
         `changed_voters` raises.
         """
         loop = self._leading()
-        return self._committed(loop, loop.core.change_voters(change, self._clock.now_ms()))
+        return self._committed(loop, loop.core.change_voters(change, self._clock.now_ms(), asked_ms))
 
     def subscribe(self, listener: RaftListener) -> None:
         """`listener` gets the committed log from its start, and news of the leader."""

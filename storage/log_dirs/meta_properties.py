@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
 from storage.disk.atomic_file import read_text, write_atomically
-from storage.disk.file_names import BOOTSTRAP_USERS, FIRST_VOTERS, LOCK, META_PROPERTIES, TMP_SUFFIX
+from storage.disk.file_names import BOOTSTRAP_LEVELS, BOOTSTRAP_USERS, FIRST_VOTERS, LOCK, META_PROPERTIES, TMP_SUFFIX
 from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import SEAL, is_sealed, seal, unseal
 
@@ -35,8 +35,8 @@ DYNAMIC_VOTERS = 3
 """The version of a dir whose metadata log may name the voters of the quorum. A release without such records would go by
 the voters of its configuration, and two sets of voters could elect two leaders."""
 VERSION_MAX = DYNAMIC_VOTERS
-_BEFORE_ITS_CONTENT = (META_PROPERTIES, FIRST_VOTERS, BOOTSTRAP_USERS)
-_IGNORED = {LOCK, "lost+found", FIRST_VOTERS, BOOTSTRAP_USERS, *(name + TMP_SUFFIX for name in _BEFORE_ITS_CONTENT)}
+_BEGINNING = (FIRST_VOTERS, BOOTSTRAP_USERS, BOOTSTRAP_LEVELS)
+_IGNORED = {LOCK, "lost+found", *_BEGINNING, *(name + TMP_SUFFIX for name in (META_PROPERTIES, *_BEGINNING))}
 """May stand in a dir that counts as empty; all but the first two are left by a format that was interrupted."""
 _DISK_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN)
 """Reading the file failed below the file system: the dir is offline, and the node runs on the others."""

@@ -37,6 +37,7 @@ MONITOR: Final = (
     command((), "cluster", "describe"),
     command((), "brokers", "list"),
     command(SEES_CLUSTER, "quorum", "describe"),
+    command(SEES_CLUSTER, "features", "describe"),
     command(SEES_CLUSTER, "log-dirs", "describe"),
     command((), "topics", "list"),
     command(SEES_TOPICS, "topics", "describe", ORDERS),

@@ -50,6 +50,9 @@ class NoTopics:
     def names(self) -> tuple[str, ...]:
         return ()
 
+    def may_begin_consumer_groups(self) -> bool:
+        return True
+
 
 class ClassicGroupCore:
     """See the module. `log` has the records as bytes."""

@@ -34,6 +34,7 @@ class TopicsHere:
 
     def __init__(self, **partitions: int) -> None:
         self.made = 0
+        self.group_version = 1
         self.facts: dict[str, TopicFacts] = {}
         for name, count in partitions.items():
             self.add(name, count)
@@ -56,6 +57,9 @@ class TopicsHere:
 
     def names(self) -> list[str]:
         return sorted(self.facts)
+
+    def may_begin_consumer_groups(self) -> bool:
+        return self.group_version > 0
 
 
 class ConsumerShard:

@@ -19,6 +19,7 @@ from penstock.errors import (
     InvalidPartitionsError,
     InvalidRecordError,
     InvalidRequestError,
+    InvalidUpdateVersionError,
     NetworkError,
     NotControllerError,
     OffsetOutOfRangeError,
@@ -31,7 +32,7 @@ from penstock.errors import (
     VoterNotFoundError,
 )
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import common_pb2, configs_pb2, elections_pb2, log_dirs_pb2, voters_pb2
+from penstock.pb import common_pb2, configs_pb2, elections_pb2, features_pb2, log_dirs_pb2, voters_pb2
 from penstock.types import NO_OFFSET, LeaderHint, TopicPartition
 from penstock.wire.error_message import error_to_message
 from tests.support.fake_groups import GROUP_APIS
@@ -502,6 +503,30 @@ class FakeNode:
         else:
             answer.error.CopyFrom(encode_error(VoterNotFoundError(f"no voter has the id {request.voter_id}")))
             answer.is_so_already = True
+        return self._lost_or(answer)
+
+    def DescribeFeatures(self, request: Any) -> Any:
+        answer = features_pb2.DescribeFeaturesResponse(metadata_offset=self._cluster.metadata_offset)
+        for name, level in self._cluster.levels.items():
+            feature = answer.features.add(name=name, first=0, last=2, level=level)
+            feature.levels.add(level=1, since="0.2.0", allows="what was")
+            feature.levels.add(level=2, since="0.3.0", allows="more")
+        node = answer.nodes.add(node_id=0, is_voter=True, is_broker=True)
+        node.ranges.add(name="metadata.version", first=1, last=self._cluster.supported)
+        answer.nodes.add(node_id=1, is_broker=True, last_heard_ms_ago=-1)
+        return answer
+
+    def UpdateFeatures(self, request: Any) -> Any:
+        cluster = self._cluster
+        answer = features_pb2.UpdateFeaturesResponse(metadata_offset=cluster.metadata_offset)
+        for update in request.updates:
+            result = answer.results.add(name=update.name, level=cluster.levels.get(update.name, 0))
+            if update.level > cluster.supported:
+                result.error.CopyFrom(encode_error(InvalidUpdateVersionError(f"node 1 does not know {update.level}")))
+                answer.error.CopyFrom(result.error)
+                answer.hindrances.add(node_id=1, feature=update.name, reason="node 1 is too old")
+            elif not request.validate_only:
+                cluster.levels[update.name] = update.level
         return self._lost_or(answer)
 
     def MakeQuorumDynamic(self, request: Any) -> Any:

@@ -14,6 +14,7 @@ from broker.network.request_channel import Request
 from broker.network.request_ports import TopicRights
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
+from broker.replication.read_replicas import ReadReplicas
 from penstock.clock import ManualClock
 from penstock.errors import UnknownTopicIdError
 from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse
@@ -21,6 +22,7 @@ from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, make_partition, state
+from tests.support.readers import leaders_alone
 from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 
@@ -31,7 +33,15 @@ LONG_WAIT_MS = 600_000
 class Fetcher:
     """The other end of a fetch session, which is a stream's or one that outlives its answers."""
 
-    def __init__(self, partition: Partition, memory: SessionMemory | None = None, *, is_stream: bool = True) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        memory: SessionMemory | None = None,
+        *,
+        is_stream: bool = True,
+        readers: ReadReplicas | None = None,
+        clock: ManualClock | None = None,
+    ) -> None:
         self.bytes_out: list[tuple[int, bool]] = []
         self.hosted = {PARTITION: partition}
         self.answers: list[FetchResponse] = []
@@ -39,13 +49,14 @@ class Fetcher:
         self.rights: TopicRights | None = None
         self.session = FetchSession(
             self.get,
-            ManualClock(),
+            clock or ManualClock(),
             1 << 20,
             lambda results, size, is_replica: self.bytes_out.append((size, is_replica)),
             memory or unlimited(),
             FailedRequests(pytest.fail).fail,
             SteppedIo(),
             MoveThrottle(),
+            readers or leaders_alone(),
             is_stream=is_stream,
         )
 
@@ -72,6 +83,7 @@ class Fetcher:
         forgotten: Sequence[TopicPartition] = (),
         is_full: bool = False,
         read_committed: bool = False,
+        rack_id: str = "",
     ) -> Request:
         body = FetchRequest(
             replica_id,
@@ -83,6 +95,7 @@ class Fetcher:
             forgotten,
             is_full=is_full,
             read_committed=read_committed,
+            rack_id=rack_id,
         )
         request = Request("Fetch", body, self, CALLER, NOW_NS)
         request.rights = self.rights

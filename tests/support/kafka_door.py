@@ -39,6 +39,7 @@ from broker.network.listeners import BrokerService
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.tls.material import ListenerCertificates
+from metadata.features import TABLE
 from penstock.clock import ManualClock
 from penstock.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from penstock.types import Endpoint
@@ -193,8 +194,9 @@ class DoorBench:
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())
         software = self.service.names.software
-        image = SimpleNamespace(offset=41)
-        parts = cast(PlanParts, SimpleNamespace(software=software, image=lambda: image, voters=lambda: voters_of(1)))
+        image = SimpleNamespace(offset=41, levels={})
+        known = {"image": lambda: image, "voters": lambda: voters_of(1), "features": TABLE}
+        parts = cast(PlanParts, SimpleNamespace(software=software, **known))
         table.append(api_versions(tuple(table)).over(parts))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms, CLIENTS_SUBJECTS_MAX)

@@ -31,6 +31,7 @@ from broker.node.commands.initial_controllers import QuorumOptions
 from broker.node.environment import Environment
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
+from metadata.features import TABLE, FeatureTable
 from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord
 from penstock.client.environment import ClientEnvironment
@@ -115,6 +116,8 @@ class MemoryCluster:
         """The nodes that have a listener OUTSIDE besides, which they advertise under another address than they have."""
         self.clocks: dict[int, MachineTime] = {}
         """The clocks of nodes that have their own."""
+        self.features: dict[int, FeatureTable] = {}
+        """The feature levels that nodes of another release know."""
         self.nodes: list[Node] = []
 
     def _random(self) -> random.Random:
@@ -150,12 +153,12 @@ class MemoryCluster:
             idle_processors=lambda: {},
         )
 
-    def format(self, users: Sequence[UserScramCredentialRecord] = ()) -> None:
-        """Formats every disk for its node, with the users that the cluster begins with."""
+    def format(self, users: Sequence[UserScramCredentialRecord] = (), levels: Mapping[str, int] | None = None) -> None:
+        """Formats every disk for its node, with the users and the feature levels that the cluster begins with."""
         for index, disk in enumerate(self.disks):
             config = self.config(index)
             make_parents(disk, config.log_dirs)
-            format_node(config, self._layout.cluster_id, disk, self._ids(), users=users)
+            format_node(config, self._layout.cluster_id, disk, self._ids(), users=users, levels=levels)
 
     def voter(self, index: int) -> Voter:
         """The node as a voter on the disk that it has now."""
@@ -189,7 +192,8 @@ class MemoryCluster:
     def node(self, index: int) -> Node:
         """Makes a node on what its disk holds."""
         config, environment = self.config(index), self.environment(index)
-        return Node(config, open_log_dirs(config, environment, lambda progress: None), environment)
+        features = self.features.get(index, TABLE)
+        return Node(config, open_log_dirs(config, environment, lambda progress: None), environment, features=features)
 
     async def start(self, count: int | None = None) -> None:
         """Starts so many more nodes, or all, on what their disks hold, and waits until they are in service."""

@@ -64,6 +64,9 @@ class SomeTopics:
     def names(self) -> list[str]:
         return sorted(self.facts)
 
+    def may_begin_consumer_groups(self) -> bool:
+        return True
+
 
 @dataclass
 class SomeGroup:

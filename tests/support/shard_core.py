@@ -53,6 +53,9 @@ class Topics:
     def names(self) -> Sequence[str]:
         return sorted(self._facts)
 
+    def may_begin_consumer_groups(self) -> bool:
+        return True
+
     def drop(self, name: str) -> None:
         del self._facts[name]
 

@@ -32,7 +32,9 @@ from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort
 from broker.network.memory_budget import Account, Lease
 from broker.network.request_channel import Request
+from broker.replication.follower.follower_reads import BEHIND_MS
 from broker.replication.move_throttle import MoveThrottle
+from broker.replication.read_replicas import ReadReplicas
 from penstock.clock import Clock
 from penstock.errors import InvalidRequestError, InvariantViolation
 from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
@@ -82,16 +84,25 @@ class FetchSession:
         fail: FailRequest,
         io: IoPort,
         throttle: MoveThrottle,
+        readers: ReadReplicas,
         *,
         is_stream: bool = True,
     ) -> None:
-        """`throttle` is that of this broker as a leader. `is_stream`: it lives and dies with a stream of requests."""
+        """`throttle` is that of this broker as a leader; `readers` says where consumers with racks read.
+        `is_stream`: it lives and dies with a stream of requests."""
         self._fail = fail
         self._memory = memory
         self._cold = ColdFetches(io, memory.answers, lambda partition: self.partition_changed(partition, True))
         account = memory.session
         self.partitions = SessionPartitions(
-            get=get, clock=clock, memory=account, cold=self._cold, watcher=self, throttle=throttle, is_stream=is_stream
+            get=get,
+            clock=clock,
+            memory=account,
+            cold=self._cold,
+            watcher=self,
+            throttle=throttle,
+            readers=readers,
+            is_stream=is_stream,
         )
         self._is_stream = is_stream
         self._queued: deque[tuple[Request, FetchRequest]] = deque()
@@ -132,7 +143,7 @@ class FetchSession:
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
         self.partitions.judged_by(request.rights)
-        self.partitions.update(body)
+        self.partitions.update(body, request.caller.listener)
         has_nothing = not (self._is_stream or len(self.partitions))
         self._answer(request, is_due=body.max_wait_ms == 0 or has_nothing)
 
@@ -255,6 +266,8 @@ class FetchSession:
         if self._waiting is None:
             self._waiting = request
             wait_ms = DISK_WAIT_MS if self._is_overdue else min(body.max_wait_ms, WAIT_MS_MAX)
+            if self.partitions.is_behind:
+                wait_ms = min(wait_ms, BEHIND_MS)
             self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._time_up)
 
     def _hold(self) -> None:

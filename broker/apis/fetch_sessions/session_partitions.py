@@ -27,14 +27,16 @@ from broker.network.request_ports import TopicRights
 from broker.replication.leader.follower_fetch import doubt_records, note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.partition_watcher import PartitionWatcher
+from broker.replication.leader.read_replica import ReadingClient
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
+from broker.replication.read_replicas import ReadReplicas
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, ResourceExhaustedError, StaleBrokerEpochError
 from penstock.messages.fetch import FetchPartition, FetchRequest, PartitionFetchResult
 from penstock.messages.security.acls import Operation
 from penstock.tracebacks import without_frames
-from penstock.types import NO_OFFSET, TopicPartition
+from penstock.types import CLIENT_LISTENER, NO_LEADER, NO_OFFSET, TopicPartition
 
 SESSION_PARTITIONS_MAX = 100_000
 """Partitions of one session."""
@@ -62,6 +64,7 @@ class SessionPartitions:
         cold: ColdFetches,
         watcher: PartitionWatcher,
         throttle: MoveThrottle,
+        readers: ReadReplicas,
         *,
         is_stream: bool = True,
     ) -> None:
@@ -71,7 +74,7 @@ class SessionPartitions:
         self._cold = cold
         self._watcher = watcher
         self._is_stream = is_stream
-        self._reads = SessionReads(get, clock, cold, watcher, throttle)
+        self._reads = SessionReads(get=get, clock=clock, cold=cold, watcher=watcher, throttle=throttle, readers=readers)
         self._remembered = memory.take(0)
         self._watched: dict[TopicPartition, WatchedPartition] = {}
         self._new: dict[TopicPartition, None] = {}
@@ -89,8 +92,9 @@ class SessionPartitions:
 
     # -- what the fetcher wants ----------------------------------------------------------------------------------------
 
-    def update(self, body: FetchRequest) -> None:
-        """The partitions that the request names, at their new positions, and without those that it forgets."""
+    def update(self, body: FetchRequest, listener: str = CLIENT_LISTENER) -> None:
+        """The partitions that the request names, at their new positions, and without those that it forgets. `listener`
+        is the fetcher's."""
         named = {wanted.partition: wanted for wanted in body.partitions} if body.is_full else {}
         if body.is_full:
             added = len(named) - len(self._watched)
@@ -110,7 +114,7 @@ class SessionPartitions:
             # registered anew could not join their ISRs. On a new stream the follower names all partitions.
             raise StaleBrokerEpochError(f"the session is of replica {known[0]}, epoch {known[1]}")
         self._broker_epoch = body.broker_epoch
-        self._reads.is_for(body.replica_id, read_committed=body.read_committed)
+        self._reads.is_for(body.replica_id, ReadingClient(body.rack_id, listener), read_committed=body.read_committed)
         if body.is_full:
             self._update_all(named)
         else:
@@ -220,6 +224,7 @@ class SessionPartitions:
         results: list[PartitionFetchResult] = []
         size, must_go = 0, False
         self._judge_anew()
+        self._doubt_followed()
         self._reads.begin_answer(leased)
         for partition in tuple(self._new):
             watched = self._watched.get(partition)
@@ -238,8 +243,11 @@ class SessionPartitions:
                 continue
             if result.error is not None or result.diverging_epoch is not None:
                 must_go = must_go or watched.must_be_told(result)
+            elif result.preferred_read_replica != NO_LEADER:
+                must_go = True
             elif not result.records and not watched.has_news(result):
-                del self._new[partition]
+                if watched.behind_since_ms is None:
+                    del self._new[partition]
                 continue
             must_go = must_go or self._is_late(watched, result)
             size += len(result.records)
@@ -256,10 +264,31 @@ class SessionPartitions:
             if rights.refusal(Operation.READ, partition.topic) is not None:
                 self._new.setdefault(partition)
 
+    def _doubt_followed(self) -> None:
+        """This broker may have to stop serving consumers where it follows: nothing else tells their partitions."""
+        if not self._reads.reader.rack or self._reads.serves_followed:
+            return
+        for partition, watched in self._watched.items():
+            if watched.is_followed:
+                self._new.setdefault(partition)
+
+    @property
+    def is_behind(self) -> bool:
+        """True if a partition of the last answer waits for this follower's high watermark: it is looked at again."""
+        return self._reads.is_behind
+
     def _is_late(self, watched: WatchedPartition, result: PartitionFetchResult) -> bool:
-        """True if the follower has not been told of the new log start: a deletion waits for it."""
-        known = watched.sent_log_start_offset
-        return self.is_replica and NO_OFFSET < known < result.log_start_offset
+        """True if the follower has not been told of the new log start, for which a deletion waits, or of the high
+        watermark, for which consumers at followers wait."""
+        if not self.is_replica or watched.source is None:
+            return False
+        leading = watched.source.leading
+        if leading is not None and leading.has_readers_elsewhere:
+            return watched.last_high_watermark < result.high_watermark or self._lacks_start(watched, result)
+        return self._lacks_start(watched, result)
+
+    def _lacks_start(self, watched: WatchedPartition, result: PartitionFetchResult) -> bool:
+        return NO_OFFSET < watched.sent_log_start_offset < result.log_start_offset
 
     def sent(self, results: list[PartitionFetchResult]) -> None:
         """The fetcher is told these results now."""
@@ -269,10 +298,9 @@ class SessionPartitions:
             watched = self._watched[partition]
             watched.told(result)
             self._reads.spent(watched, result)
-            if self._is_stream:
-                if result.error is not None:
-                    self._forget(partition)
-            elif result.records or watched.sent_trouble is not None:
+            if self._is_stream and result.error is not None:
+                self._forget(partition)
+            elif watched.behind_since_ms is not None or (not self._is_stream and watched.is_told_again(result)):
                 watched.error = None  # it is looked at anew
                 self._new[partition] = None
         self._count_memory()

@@ -306,6 +306,8 @@ REQUESTS = (
     integer("controller.quota.window.size.seconds", 1, "The length of each of these windows.", 1, 3_600),
 )
 
+REPLICA_SELECTORS = ("rack-aware", "org.apache.kafka.common.replica.RackAwareReplicaSelector")
+
 REPLICATION = (
     integer("num.replica.fetchers", 1, "Fetch streams to each source broker.", 1, 64),
     duration_ms("replica.lag.time.max.ms", 10_000, "A follower behind for this long leaves the ISR (Kafka: 30000)."),
@@ -321,6 +323,13 @@ REPLICATION = (
         200,
         "A follower waits so long before it fetches a partition again whose fetch its leader refused, or whose records "
         "it could not store (Kafka: 1000).",
+    ),
+    string(
+        "replica.selector.class",
+        "",
+        "rack-aware: a consumer that names its rack (client.rack) reads from an in-sync replica there, if there is one "
+        "(KIP-392, docs/follower-reads.md). Empty: consumers read from leaders alone.",
+        ("", *REPLICA_SELECTORS),
     ),
     byte_count("replica.fetch.max.bytes", MIB, "Wanted bytes of one partition in one fetch."),
     byte_count("replica.fetch.response.max.bytes", 10 * MIB, "Wanted bytes of one fetch answer."),

@@ -89,7 +89,6 @@ KAFKA_KEYS = (
     KafkaKey("request.timeout.ms", "", "each request has the time-out that its client gives"),
     KafkaKey("replica.socket.timeout.ms", "", "an answer may be 30 s late before a follower gives its stream up"),
     KafkaKey("replica.socket.receive.buffer.bytes", "", _TRANSPORT),
-    KafkaKey("replica.selector.class", "", "consumers read from the leader"),
     KafkaKey("controlled.shutdown.max.retries", "controlled.shutdown.enable", "tried until its time is up"),
     KafkaKey("controlled.shutdown.retry.backoff.ms", "controlled.shutdown.enable", "tried until its time is up"),
     KafkaKey("delete.topic.enable", "", "topics can always be deleted"),

@@ -27,7 +27,7 @@ from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.group_config import GroupConfig
 from broker.groups.kind import GroupsOfKind
 from broker.network.request_ports import Visibility
-from penstock.errors import GroupIdNotFoundError, TopicAuthorizationFailedError
+from penstock.errors import GroupIdNotFoundError, TopicAuthorizationFailedError, UnsupportedVersionError
 from penstock.messages.groups.consumer_protocol import (
     JOINS,
     ConsumerGroupHeartbeatRequest,
@@ -92,6 +92,13 @@ class Heartbeats:
     def _group(self, turn: Turn, request: ConsumerGroupHeartbeatRequest) -> tuple[ConsumerGroup, Upgrade | None]:
         """A new one for a member that joins; it is the shard's with its first record."""
         group = self._groups.get(request.group_id)
+        begins = request.member_epoch == JOINS and (group is None or not group.members)
+        if begins and not turn.topics.may_begin_consumer_groups():
+            raise UnsupportedVersionError(
+                f"group.version is 0 in this cluster: group {request.group_id} cannot begin with the consumer protocol."
+                " Use the classic one (group.protocol=classic of Kafka's clients), or raise the level (`penstock"
+                " features upgrade --feature group.version=1`)"
+            )
         if group is not None:
             return group, None
         classic = self._classic.find(request.group_id)

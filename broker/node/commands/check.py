@@ -1,10 +1,11 @@
 """`penstock node check`: all that a start checks before it opens a log, without starting, and without a change.
 
 The file and its keys; the certificates; the file of the audit log; the listeners' ports; the log dirs: whose they are,
-whether they belong together, whether another process holds them; the voters among whom this one has promised, and its
-vote. What would refuse the start is raised as the start raises it (exit code 2); what the start would only warn of is
-printed. Where the node runs, its ports are its own. Not here: recovery, which reads the logs (`penstock log verify`),
-and what the controller says to a registration. Of each listener a line says what it speaks and whom it lets in.
+whether they belong together, whether another process holds them; the metadata's feature levels; the voters among whom
+this one has promised, and its vote. What would refuse the start is raised as the start raises it (exit code 2); what
+the start would only warn of is printed. Where the node runs, its ports are its own. Not here: recovery, which reads the
+logs (`penstock log verify`), and what the controller says to a registration. Of each listener a line says what it
+speaks and whom it lets in.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ from broker.node.own_certificates import certificate_warnings, own_certificates
 from broker.node.process.audit_file import check_audit_file
 from broker.node.process.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
 from broker.node.process.preflight import check_ports
+from broker.quorum.metadata_loader import check_levels
 from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
+from broker.quorum.metadata_reader import read_metadata
 from broker.quorum.voter_memory import VoterMemory
+from metadata.codec import UnsupportedMetadataRecordError
+from metadata.features import TABLE
 from penstock.clock import SystemClock
-from penstock.errors import MetaPropertiesError
+from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
 from penstock.plain_text import json_line, one_line
 from penstock.version import __version__
 from storage.disk.file_names import partition_directory
@@ -83,8 +88,24 @@ def check_log_dirs(config: NodeConfig, fs: FileSystem) -> Iterator[str]:
     found, failed = verify_log_dirs(fs, config.log_dirs, None, config.node_id)
     for path, error in failed.items():
         yield f"{path}: its disk does not answer ({error.strerror}); the node would run on the others"
+    if config.metadata_log_dir in found:
+        _check_levels(config, fs)
     if config.is_controller and config.metadata_log_dir in found:
         yield from _check_voter(config, fs)
+
+
+def _check_levels(config: NodeConfig, fs: FileSystem) -> None:
+    """MetaPropertiesError where the metadata here have a feature level that this release does not know. Damaged ones
+    are left to the start."""
+    directory = f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}"
+    if not fs.exists(directory):
+        return
+    try:
+        check_levels(TABLE, read_metadata(fs, directory))
+    except UnsupportedMetadataRecordError as error:
+        raise MetaPropertiesError(f"{directory}: {error}") from error
+    except (ConfigError, CorruptFileError, OSError):
+        return
 
 
 def _check_voter(config: NodeConfig, fs: FileSystem) -> Iterator[str]:

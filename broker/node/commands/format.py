@@ -23,6 +23,7 @@ from broker.config.config import load_config
 from broker.config.config_check import without_kafka
 from broker.config.node_config import NodeConfig
 from broker.node.commands.add_scram import OPTION, ask_for_password, user_of
+from broker.node.commands.first_levels import NO_LEVEL_OPTIONS, LevelOptions, levels_to_begin_with
 from broker.node.commands.initial_controllers import (
     NO_OPTIONS,
     DynamicBeginning,
@@ -32,6 +33,7 @@ from broker.node.commands.initial_controllers import (
     require_no_second_beginning,
 )
 from broker.quorum.bootstrap_users import write_bootstrap_users
+from broker.quorum.features.bootstrap_levels import write_bootstrap_levels
 from broker.quorum.first_voters import read_first_voters, write_first_voters
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.voter_memory import NEW_DISK, VoterMemory
@@ -40,7 +42,7 @@ from metadata.records import UserScramCredentialRecord
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
 from penstock.plain_text import json_line, one_line
-from storage.disk.file_names import BOOTSTRAP_USERS, FIRST_VOTERS, partition_directory
+from storage.disk.file_names import BOOTSTRAP_LEVELS, BOOTSTRAP_USERS, FIRST_VOTERS, partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import (
     DYNAMIC_VOTERS,
@@ -63,10 +65,11 @@ def main(
     add_scram: Sequence[str] = (),
     as_json: bool = False,
     quorum: QuorumOptions = NO_OPTIONS,
+    levels: LevelOptions = NO_LEVEL_OPTIONS,
 ) -> int:
     """The command; prints what was formatted."""
     config = load_config(config_path)
-    format_and_tell(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()), as_json, quorum)
+    format_and_tell(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()), as_json, quorum, levels)
     return 0
 
 
@@ -77,16 +80,34 @@ def format_and_tell(
     users: Sequence[UserScramCredentialRecord],
     as_json: bool = False,
     quorum: QuorumOptions = NO_OPTIONS,
+    level_options: LevelOptions = NO_LEVEL_OPTIONS,
 ) -> None:
     """Format this machine's dirs, and print it."""
     fs = OsFileSystem()
+    levels = levels_to_begin_with(
+        config, level_options, joins="--rejoin" if rejoin else "--join" if quorum.join else ""
+    )
+    if level_options.given and formatted_dirs(config, fs)[config.metadata_log_dir] is not None:
+        raise MetaPropertiesError(
+            f"{config.metadata_log_dir} is formatted already, so its cluster has begun: leave {level_options.given}"
+            " out, and change levels with `penstock features`"
+        )
     formatted, cluster_id = format_node(
-        config=config, cluster_id=cluster_id, fs=fs, ids=system_ids(), rejoin=rejoin, users=users, quorum=quorum
+        config=config,
+        cluster_id=cluster_id,
+        fs=fs,
+        ids=system_ids(),
+        rejoin=rejoin,
+        users=users,
+        quorum=quorum,
+        levels=levels,
     )
     begun = _begun(config, fs) if config.metadata_log_dir in formatted else None
     if as_json:
         told: dict[str, object] = {"cluster_id": cluster_id, "formatted": formatted}
         told["users"] = [user.name for user in users]
+        if begun is None or begun.voters.voters:
+            told["levels"] = dict(levels) if config.metadata_log_dir in formatted else {}
         if begun is not None:
             told |= {"directory_id": begun.directory_id, "first_voters": begun.voters.ids}
         sys.stdout.write(json_line({"node_id": config.node_id, **told}))
@@ -133,7 +154,7 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
     found = formatted_dirs(config, fs)
     formatted = [(path, properties) for path, properties in found.items() if properties is not None]
     if not formatted:
-        format_node(config, cluster_id, fs, system_ids())
+        format_node(config, cluster_id, fs, system_ids(), levels=levels_to_begin_with(config, NO_LEVEL_OPTIONS))
     for directory, properties in formatted:
         if properties.cluster_id != cluster_id:
             raise MetaPropertiesError(
@@ -150,12 +171,13 @@ def format_node(
     rejoin: bool = False,
     users: Sequence[UserScramCredentialRecord] = (),
     quorum: QuorumOptions = NO_OPTIONS,
+    levels: Mapping[str, int] | None = None,
 ) -> tuple[list[str], str]:
     """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id.
 
     `rejoin`: this node was a voter before, and what it promised went with its metadata log dir. Said again after an
     interruption, it does what is missing. `users` are those that a new cluster begins with. `quorum` says how a dynamic
-    one begins.
+    one begins. `levels` are those of features that a new cluster begins with: without any, those of release 0.2.0.
     """
     if rejoin:
         _require_rejoinable(config, fs)
@@ -177,7 +199,7 @@ def format_node(
     # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
     new.sort(key=lambda directory: directory != config.metadata_log_dir)
     if config.metadata_log_dir in new:
-        _format_metadata_log_dir(config, chosen, fs, ids, quorum, users)
+        _format_metadata_log_dir(config, chosen, fs, ids, quorum, users, levels or {})
     for directory in new:
         if directory != config.metadata_log_dir:
             format_directory(fs, directory, chosen, config.node_id, ids.new_id())
@@ -195,13 +217,14 @@ def _format_metadata_log_dir(
     ids: Ids,
     quorum: QuorumOptions,
     users: Sequence[UserScramCredentialRecord],
+    levels: Mapping[str, int],
 ) -> None:
     """Formats it with what the quorum and the cluster begin with, and without what an interrupted format has left."""
     path, new_id = config.metadata_log_dir, ids.new_id()
     begins = beginning(config, quorum, new_id)
 
     def write_beginning() -> None:
-        for name in (FIRST_VOTERS, BOOTSTRAP_USERS):
+        for name in (FIRST_VOTERS, BOOTSTRAP_USERS, BOOTSTRAP_LEVELS):
             if fs.exists(f"{path}/{name}"):
                 fs.unlink(f"{path}/{name}")
                 fs.fsync_dir(path)
@@ -209,6 +232,8 @@ def _format_metadata_log_dir(
             write_first_voters(fs, path, begins.voters)
         if users:
             write_bootstrap_users(fs, path, users)
+        if levels:
+            write_bootstrap_levels(fs, path, levels)
 
     directory_id, version = (new_id, VERSION) if begins is None else (begins.directory_id, DYNAMIC_VOTERS)
     format_directory(fs, path, cluster_id, config.node_id, directory_id, version=version, prepare=write_beginning)

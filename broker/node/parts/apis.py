@@ -77,6 +77,7 @@ def make_apis(
         forwarded=forwarded,
         describe_metadata=describe_metadata,
         own_quorum_view=quorum.own_view,
+        own_features=quorum.own_features,
         hosted=replicas.hosted,
         durability=replicas.durability,
         traffic=replicas.traffic,

@@ -15,6 +15,7 @@ from broker.node.environment import Environment
 from broker.quorum.bootstrap_users import read_bootstrap_users
 from broker.quorum.cluster_guard import ClusterGuard, Configured
 from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.features.bootstrap_levels import read_bootstrap_levels
 from broker.quorum.first_voters import beginning_of
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX, MetadataLog, QuorumStateFile, nothing_to_note
@@ -26,6 +27,7 @@ from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_memory import VoterMemory
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
+from metadata.features import FeatureTable
 from metadata.image import MetadataImage
 from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
@@ -40,6 +42,7 @@ def make_raft(
     log_manager: LogManager,
     cluster_id: str,
     incarnation_id: str,
+    supports: str,
     loader: MetadataLoader,
     peers: NodeTransport,
     addresses: QuorumAddresses,
@@ -79,6 +82,7 @@ def make_raft(
             directory_id=log_manager.directory_id(log_dir),
             bootstrap_ids=tuple(addresses.servers),
             incarnation_id=incarnation_id,
+            supports=supports,
             **_raft_limits(config),
         ),
         log=raft_log,
@@ -126,6 +130,7 @@ def make_controller(
     config: NodeConfig,
     environment: Environment,
     cluster_id: str,
+    features: FeatureTable,
     raft: RaftDriver,
     loader: MetadataLoader,
     commit_timed: Callable[[float], None],
@@ -145,6 +150,7 @@ def make_controller(
         max_partitions_per_principal_percent=config.max_partitions_per_principal_percent,
         topic_defaults=topic_defaults(config),
         broker_configs=BROKER_CONFIGS,
+        features=features,
     )
 
     def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
@@ -158,7 +164,7 @@ def make_controller(
         )
 
     clock, rng = environment.clock, environment.random
-    users = read_bootstrap_users(environment.file_system, config.metadata_log_dir)
+    fs, log_dir = environment.file_system, config.metadata_log_dir
     return ControllerDriver(
         node_id=config.node_id,
         raft=raft,
@@ -168,5 +174,6 @@ def make_controller(
         rng=rng,
         on_fatal=on_fatal,
         on_committed=commit_timed,
-        first_users=users,
+        first_users=read_bootstrap_users(fs, log_dir),
+        first_levels=read_bootstrap_levels(fs, log_dir),
     )

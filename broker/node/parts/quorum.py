@@ -14,7 +14,7 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
 from broker.metrics.metrics import Reading
-from broker.metrics.quorum_readings import quorum_readings
+from broker.metrics.quorum_readings import feature_readings, quorum_readings
 from broker.network.listeners import ControllerService, Listener
 from broker.network.transport import NodeTransport
 from broker.node.environment import Environment
@@ -23,6 +23,8 @@ from broker.node.process.descriptors import plan_descriptors
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.describe_metadata import OwnMetadata
+from broker.quorum.features.feature_requests import FeatureRequests
+from broker.quorum.features.node_features import features_info
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
@@ -30,9 +32,11 @@ from broker.quorum.newcomers import Newcomers
 from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_requests import VoterRequests
 from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
+from metadata.features import FeatureTable, ranges_of
 from metadata.image import MetadataImage
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
+from penstock.messages.features import DescribeFeaturesRequest, FeaturesInfo, UpdateFeaturesRequest
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
 from penstock.messages.voters import VoterRequest
 from penstock.types import NO_LEADER, Endpoint, LeaderHint, ListenerEndpoint
@@ -55,14 +59,16 @@ class QuorumParts:
         log_manager: LogManager,
         dynamic: DynamicBrokerConfig,
         *,
+        features: FeatureTable,
         busy: BusyTimes,
         commit_timed: Callable[[float], None],
         on_fatal: Callable[[BaseException], None],
     ) -> None:
-        self._config = config
+        """`features`: the feature levels that this node knows."""
+        self._config, self.features = config, features
         clock, rng = environment.clock, environment.random
         self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
-        self.loader = MetadataLoader()
+        self.loader = MetadataLoader(features)
         self.loader.subscribe(dynamic.published)  # BEFORE the parts that act on the images
         self._executor = environment.threads.executor("raft-disk", 2)
         self.addresses = self._make_addresses()
@@ -76,6 +82,7 @@ class QuorumParts:
             log_manager=log_manager,
             cluster_id=self.cluster_id,
             incarnation_id=self.incarnation_id,
+            supports=features.said,
             loader=self.loader,
             peers=self.peers,
             addresses=self.addresses,
@@ -89,13 +96,15 @@ class QuorumParts:
                 config,
                 environment,
                 cluster_id=self.cluster_id,
+                features=features,
                 raft=self.raft,
                 loader=self.loader,
                 commit_timed=commit_timed,
                 on_fatal=on_fatal,
             )
         newcomers = self._make_newcomers(environment, log_manager)
-        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng, newcomers.check)
+        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng, newcomers.check, self._unfit_for)
+        self._feature_requests = self._make_feature_requests(environment)
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         remote, local = self.peers.call_controller, self._asked
@@ -110,6 +119,12 @@ class QuorumParts:
             lambda: self.loader.image.offset,
             lambda: self.snapshotter.kept_from,
         )
+
+    def _make_feature_requests(self, environment: Environment) -> FeatureRequests | None:
+        if self.controller is None:
+            return None
+        voters, clock = self._voter_requests, environment.clock
+        return FeatureRequests(self.raft, self.controller, voters, self.loader, clock, self.features)
 
     def _make_addresses(self) -> QuorumAddresses:
         config = self._config
@@ -201,10 +216,14 @@ class QuorumParts:
         """A request to this node as the active controller, by another node or by its own broker."""
         if isinstance(request, DescribeQuorumRequest):
             return self.describe_quorum()
-        if self.controller is None:
+        if self.controller is None or self._feature_requests is None:
             raise NotControllerError(f"node {self._config.node_id} has no controller role")
         if isinstance(request, VoterRequest):
             return await self._voter_requests.handle(request)
+        if isinstance(request, DescribeFeaturesRequest):
+            return self._feature_requests.describe()
+        if isinstance(request, UpdateFeaturesRequest):
+            return await self._feature_requests.update(request)
         return await self.controller.handle(request)
 
     def describe_quorum(self) -> QuorumInfo:
@@ -228,6 +247,19 @@ class QuorumParts:
         """The quorum as this node sees it."""
         return self._quorum_view(only_own=True)
 
+    def _unfit_for(self, supports: str) -> str:
+        """Why a node that supports this must not vote; also where a level is not committed yet."""
+        try:
+            ranges = ranges_of(supports)
+        except ValueError as error:
+            return str(error)
+        levels = self.controller.levels if self.controller is not None else self.loader.image.levels
+        return self.features.unfit(levels, ranges)
+
+    def own_features(self) -> FeaturesInfo:
+        """The feature levels as this node knows them."""
+        return features_info(self.features, self.loader.image, self.raft.voters, None)
+
     def _quorum_view(self, *, only_own: bool) -> QuorumInfo:
         found = self.raft.describe()
         return QuorumInfo(
@@ -242,7 +274,8 @@ class QuorumParts:
 
     def readings(self) -> Iterator[Reading]:
         """The metrics of this room."""
-        return quorum_readings(self.raft, self.controller, self.loader, self.snapshotter)
+        yield from quorum_readings(self.raft, self.controller, self.loader, self.snapshotter)
+        yield from feature_readings(self.features, self.loader.image, self.raft.voters)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 

@@ -37,12 +37,16 @@ from broker.replication.leader.log_start_commit import Waiter
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
+from broker.replication.read_replicas import ReadReplicaLimits, ReadReplicas
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import Clock
 from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
+
+LATE_FETCH_MS = 1_000
+"""A follower asks again at the latest after replica.fetch.wait.max.ms; this much later it is suspected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +63,14 @@ class Replication:
     publisher: MetadataPublisher
     stamps: Clock
     """The clock of what leaders append."""
+    readers: ReadReplicas
+    """Where consumers with racks read."""
 
     def readings(self) -> Iterator[Reading]:
         """The metrics of this room."""
         yield from replica_readings(self.replicas)
         yield from fetcher_readings(self.fetchers)
+        yield from record_readings(self.readers.statistics())
         yield from copy_readings(sent=self.leader_throttle, fetched=self.follower_throttle)
         yield from record_readings(self.log_dir_moves.statistics())
 
@@ -130,6 +137,22 @@ def make_replication(
         log_dir_moves=_make_moves(base, replicas, ports, table=move_table, disks=disks, throttle=move_throttle),
         publisher=publisher,
         stamps=disks.wall_clock.stamps,
+        readers=_make_readers(base, replicas),
+    )
+
+
+def _make_readers(base: Foundation, replicas: ReplicaParts) -> ReadReplicas:
+    config, image = base.config, base.image
+    limits = ReadReplicaLimits(
+        follower_silence_ms=config.replica_fetch_wait_max_ms + LATE_FETCH_MS,
+        quorum_silence_ms=config.broker_session_timeout_ms,
+    )
+    return ReadReplicas(
+        config.broker_rack,
+        lambda broker_id: image().find_broker(broker_id),
+        replicas.contacts,
+        base.quorum.raft.contact_ms_ago,
+        limits if config.replica_selector_class else None,
     )
 
 

@@ -120,7 +120,6 @@ def make_request_path(
     request_memory = RequestMemory(config.queued_max_request_bytes, other_answers)
     log_in_memory, audit, failed = RequestMemory.before_log_in(), AuditLog(clock.now_ms), FailedRequests(base.on_fatal)
     session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
-
     new_session = partial(
         _new_session, base, replication, answers=answer_memory, sessions=session_memory, fail=failed.fail, io=io_threads
     )
@@ -149,7 +148,8 @@ def make_request_path(
         on_fatal=base.on_fatal,
         fail=failed.fail,
         image=base.image,
-        voters=lambda: base.quorum.raft.voters,
+        voters=lambda: quorum.raft.voters,
+        features=quorum.features,
         wall_ms=clock.wall_ms,
         named_sessions=named_sessions,
         names=ClientNames(authentication.listeners),
@@ -199,6 +199,7 @@ def _new_session(
         fail=fail,
         io=io,
         throttle=replication.leader_throttle,
+        readers=replication.readers,
         is_stream=is_stream,
     )
 

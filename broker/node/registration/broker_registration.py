@@ -16,9 +16,10 @@ from storage.log_dirs.log_manager import LogManager
 
 
 def registration(
-    config: NodeConfig, cluster_id: str, incarnation_id: str, log_manager: LogManager
+    config: NodeConfig, cluster_id: str, incarnation_id: str, log_manager: LogManager, features: str
 ) -> RegisterBrokerRequest:
-    """The first one of this process; `incarnation_id` is new for each process."""
+    """The first one of this process; `incarnation_id` is new for each process, `features` are the levels that it
+    supports."""
     endpoint, inter_broker = config.advertised, config.inter_broker_advertised
     return RegisterBrokerRequest(
         cluster_id=cluster_id,
@@ -37,6 +38,7 @@ def registration(
         listeners=config.more_advertised,
         inter_broker_listener=config.inter_broker_listener_name,
         replicas=lost_replicas(log_manager, config.lost_log_dirs),
+        features=features,
     )
 
 

@@ -2,8 +2,8 @@
 
 The controller decides who is in an ISR. A leader that the controller does not answer would go on to count members that
 are gone, so `in_sync` leaves out two kinds: a member that the leader itself has proposed to drop, and one whose broker
-has fetched nothing here for `replica.lag.time.max.ms`. For metrics and descriptions only: what is committed and acked
-follows from the ISR alone (leader_state.py).
+has fetched nothing here for `replica.lag.time.max.ms`. For metrics, descriptions, and where consumers may read: what is
+committed and acked follows from the ISR alone (leader_state.py).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from broker.replication.leader.leader_state import LeaderState
+
+NEVER_MS = 1 << 62
 
 
 class FollowerContacts:
@@ -26,6 +28,11 @@ class FollowerContacts:
     def fetched(self, broker_id: int) -> None:
         """A follower sent a fetch, for whichever partitions."""
         self._fetched_ms[broker_id] = self._now_ms()
+
+    def silent_ms(self, broker_id: int) -> int:
+        """The time since its last fetch; NEVER_MS if it has not fetched."""
+        fetched_ms = self._fetched_ms.get(broker_id)
+        return NEVER_MS if fetched_ms is None else self._now_ms() - fetched_ms
 
     def in_sync(self, leading: Iterable[LeaderState]) -> list[frozenset[int]]:
         """The ISR of each partition led here, in the order given, without the members that this leader misses."""

@@ -76,6 +76,8 @@ class LeaderState:
     active_brokers: frozenset[int] = frozenset()
     isr_shrinks: int = field(default=0)
     isr_expands: int = field(default=0)
+    has_readers_elsewhere: bool = False
+    """A consumer was sent to a follower: followers are told at once how far the high watermark has risen."""
 
     @classmethod
     def begin(cls, broker_id: int, state: PartitionRegistration, log_end_offset: int, now_ms: int) -> LeaderState:
@@ -117,6 +119,11 @@ class LeaderState:
     def maximal_isr(self) -> frozenset[int]:
         """Invariant I12: contains the controller's ISR, whichever way a proposal under way ends."""
         return self.isr | self.proposed.ids if self.proposed else self.isr
+
+    @property
+    def certain_isr(self) -> frozenset[int]:
+        """The members of the ISR that stay in it, whichever way a proposal under way ends."""
+        return self.isr & self.proposed.ids if self.proposed else self.isr
 
     def is_moving(self, broker_id: int) -> bool:
         """True if a reassignment adds this replica, and it is not in sync yet."""

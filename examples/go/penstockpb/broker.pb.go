@@ -483,6 +483,7 @@ type FetchRequest struct {
 	ClientId      string                 `protobuf:"bytes,9,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	ClusterId     string                 `protobuf:"bytes,10,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`              // of a fetching replica; "" for a consumer
 	ReadCommitted bool                   `protobuf:"varint,11,opt,name=read_committed,json=readCommitted,proto3" json:"read_committed,omitempty"` // up to the last stable offset, and with the aborted transactions
+	RackId        string                 `protobuf:"bytes,12,opt,name=rack_id,json=rackId,proto3" json:"rack_id,omitempty"`                       // of a consumer: it may be named a follower in its rack, and read there (KIP-392)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -592,6 +593,13 @@ func (x *FetchRequest) GetReadCommitted() bool {
 		return x.ReadCommitted
 	}
 	return false
+}
+
+func (x *FetchRequest) GetRackId() string {
+	if x != nil {
+		return x.RackId
+	}
+	return ""
 }
 
 type FetchPartition struct {
@@ -815,20 +823,21 @@ func (x *FetchResponse) GetThrottleTimeMs() int32 {
 }
 
 type PartitionFetchResult struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Topic            string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Partition        int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
-	Error            *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	HighWatermark    int64                  `protobuf:"varint,4,opt,name=high_watermark,json=highWatermark,proto3" json:"high_watermark,omitempty"`
-	LogStartOffset   int64                  `protobuf:"varint,5,opt,name=log_start_offset,json=logStartOffset,proto3" json:"log_start_offset,omitempty"`
-	LastStableOffset int64                  `protobuf:"varint,6,opt,name=last_stable_offset,json=lastStableOffset,proto3" json:"last_stable_offset,omitempty"` // no transaction that begins below it is undecided
-	Records          []byte                 `protobuf:"bytes,7,opt,name=records,proto3" json:"records,omitempty"`                                              // whole batches; the first may begin below the fetch offset
-	DivergingEpoch   *EpochEndOffset        `protobuf:"bytes,8,opt,name=diverging_epoch,json=divergingEpoch,proto3" json:"diverging_epoch,omitempty"`
-	FetchOffset      int64                  `protobuf:"varint,9,opt,name=fetch_offset,json=fetchOffset,proto3" json:"fetch_offset,omitempty"` // the offset that this answers
-	TopicId          string                 `protobuf:"bytes,10,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`             // of the question that this answers
-	Aborted          []*AbortedTransaction  `protobuf:"bytes,11,rep,name=aborted,proto3" json:"aborted,omitempty"`                            // if read_committed: those with records here, which the reader drops
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	Topic                string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition            int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Error                *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	HighWatermark        int64                  `protobuf:"varint,4,opt,name=high_watermark,json=highWatermark,proto3" json:"high_watermark,omitempty"`
+	LogStartOffset       int64                  `protobuf:"varint,5,opt,name=log_start_offset,json=logStartOffset,proto3" json:"log_start_offset,omitempty"`
+	LastStableOffset     int64                  `protobuf:"varint,6,opt,name=last_stable_offset,json=lastStableOffset,proto3" json:"last_stable_offset,omitempty"` // no transaction that begins below it is undecided
+	Records              []byte                 `protobuf:"bytes,7,opt,name=records,proto3" json:"records,omitempty"`                                              // whole batches; the first may begin below the fetch offset
+	DivergingEpoch       *EpochEndOffset        `protobuf:"bytes,8,opt,name=diverging_epoch,json=divergingEpoch,proto3" json:"diverging_epoch,omitempty"`
+	FetchOffset          int64                  `protobuf:"varint,9,opt,name=fetch_offset,json=fetchOffset,proto3" json:"fetch_offset,omitempty"`                                     // the offset that this answers
+	TopicId              string                 `protobuf:"bytes,10,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`                                                 // of the question that this answers
+	Aborted              []*AbortedTransaction  `protobuf:"bytes,11,rep,name=aborted,proto3" json:"aborted,omitempty"`                                                                // if read_committed: those with records here, which the reader drops
+	PreferredReadReplica *int32                 `protobuf:"varint,12,opt,name=preferred_read_replica,json=preferredReadReplica,proto3,oneof" json:"preferred_read_replica,omitempty"` // no records: this follower, in the consumer's rack, has them (KIP-392)
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *PartitionFetchResult) Reset() {
@@ -936,6 +945,13 @@ func (x *PartitionFetchResult) GetAborted() []*AbortedTransaction {
 		return x.Aborted
 	}
 	return nil
+}
+
+func (x *PartitionFetchResult) GetPreferredReadReplica() int32 {
+	if x != nil && x.PreferredReadReplica != nil {
+		return *x.PreferredReadReplica
+	}
+	return 0
 }
 
 type AbortedTransaction struct {
@@ -4510,7 +4526,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x16penstock/v1/acls.proto\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x18penstock/v1/quotas.proto\x1a\x1fpenstock/v1/reassignments.proto\x1a\x1epenstock/v1/transactions.proto\x1a\x17penstock/v1/users.proto\x1a\x18penstock/v1/voters.proto\"\x99\x02\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x16penstock/v1/acls.proto\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x1apenstock/v1/features.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x18penstock/v1/quotas.proto\x1a\x1fpenstock/v1/reassignments.proto\x1a\x1epenstock/v1/transactions.proto\x1a\x17penstock/v1/users.proto\x1a\x18penstock/v1/voters.proto\"\x99\x02\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -4547,7 +4563,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\vRecordError\x12\x1f\n" +
 	"\vbatch_index\x18\x01 \x01(\x05R\n" +
 	"batchIndex\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xb0\x03\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xc9\x03\n" +
 	"\fFetchRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x1d\n" +
 	"\n" +
@@ -4564,7 +4580,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\n" +
 	" \x01(\tR\tclusterId\x12%\n" +
-	"\x0eread_committed\x18\v \x01(\bR\rreadCommitted\"\xa9\x02\n" +
+	"\x0eread_committed\x18\v \x01(\bR\rreadCommitted\x12\x17\n" +
+	"\arack_id\x18\f \x01(\tR\x06rackId\"\xa9\x02\n" +
 	"\x0eFetchPartition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x19\n" +
@@ -4583,7 +4600,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"partitions\x18\x02 \x03(\v2!.penstock.v1.PartitionFetchResultR\n" +
 	"partitions\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12(\n" +
-	"\x10throttle_time_ms\x18\x04 \x01(\x05R\x0ethrottleTimeMs\"\xcc\x03\n" +
+	"\x10throttle_time_ms\x18\x04 \x01(\x05R\x0ethrottleTimeMs\"\xa2\x04\n" +
 	"\x14PartitionFetchResult\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
@@ -4596,7 +4613,9 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\ffetch_offset\x18\t \x01(\x03R\vfetchOffset\x12\x19\n" +
 	"\btopic_id\x18\n" +
 	" \x01(\tR\atopicId\x129\n" +
-	"\aaborted\x18\v \x03(\v2\x1f.penstock.v1.AbortedTransactionR\aaborted\"X\n" +
+	"\aaborted\x18\v \x03(\v2\x1f.penstock.v1.AbortedTransactionR\aaborted\x129\n" +
+	"\x16preferred_read_replica\x18\f \x01(\x05H\x00R\x14preferredReadReplica\x88\x01\x01B\x19\n" +
+	"\x17_preferred_read_replica\"X\n" +
 	"\x12AbortedTransaction\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x03R\n" +
 	"producerId\x12!\n" +
@@ -4940,7 +4959,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
 	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
 	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x05\x12\"\n" +
-	"\x1ePARTITION_TROUBLE_KIND_HELD_UP\x10\x062\xfd&\n" +
+	"\x1ePARTITION_TROUBLE_KIND_HELD_UP\x10\x062\xb9(\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -4973,6 +4992,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\bAddVoter\x12\x1c.penstock.v1.AddVoterRequest\x1a\x1d.penstock.v1.AddVoterResponse\x12P\n" +
 	"\vRemoveVoter\x12\x1f.penstock.v1.RemoveVoterRequest\x1a .penstock.v1.RemoveVoterResponse\x12b\n" +
 	"\x11MakeQuorumDynamic\x12%.penstock.v1.MakeQuorumDynamicRequest\x1a&.penstock.v1.MakeQuorumDynamicResponse\x12_\n" +
+	"\x10DescribeFeatures\x12$.penstock.v1.DescribeFeaturesRequest\x1a%.penstock.v1.DescribeFeaturesResponse\x12Y\n" +
+	"\x0eUpdateFeatures\x12\".penstock.v1.UpdateFeaturesRequest\x1a#.penstock.v1.UpdateFeaturesResponse\x12_\n" +
 	"\x10DescribeMetadata\x12$.penstock.v1.DescribeMetadataRequest\x1a%.penstock.v1.DescribeMetadataResponse\x12\\\n" +
 	"\x0fDescribeLogDirs\x12#.penstock.v1.DescribeLogDirsRequest\x1a$.penstock.v1.DescribeLogDirsResponse\x12h\n" +
 	"\x13AlterReplicaLogDirs\x12'.penstock.v1.AlterReplicaLogDirsRequest\x1a(.penstock.v1.AlterReplicaLogDirsResponse\x12\\\n" +
@@ -5101,68 +5122,72 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*AddVoterRequest)(nil),                      // 82: penstock.v1.AddVoterRequest
 	(*RemoveVoterRequest)(nil),                   // 83: penstock.v1.RemoveVoterRequest
 	(*MakeQuorumDynamicRequest)(nil),             // 84: penstock.v1.MakeQuorumDynamicRequest
-	(*DescribeLogDirsRequest)(nil),               // 85: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),           // 86: penstock.v1.AlterReplicaLogDirsRequest
-	(*FindCoordinatorRequest)(nil),               // 87: penstock.v1.FindCoordinatorRequest
-	(*ConsumerGroupHeartbeatRequest)(nil),        // 88: penstock.v1.ConsumerGroupHeartbeatRequest
-	(*JoinGroupRequest)(nil),                     // 89: penstock.v1.JoinGroupRequest
-	(*SyncGroupRequest)(nil),                     // 90: penstock.v1.SyncGroupRequest
-	(*HeartbeatRequest)(nil),                     // 91: penstock.v1.HeartbeatRequest
-	(*LeaveGroupRequest)(nil),                    // 92: penstock.v1.LeaveGroupRequest
-	(*OffsetCommitRequest)(nil),                  // 93: penstock.v1.OffsetCommitRequest
-	(*OffsetFetchRequest)(nil),                   // 94: penstock.v1.OffsetFetchRequest
-	(*OffsetDeleteRequest)(nil),                  // 95: penstock.v1.OffsetDeleteRequest
-	(*ListGroupsRequest)(nil),                    // 96: penstock.v1.ListGroupsRequest
-	(*DescribeGroupsRequest)(nil),                // 97: penstock.v1.DescribeGroupsRequest
-	(*DeleteGroupsRequest)(nil),                  // 98: penstock.v1.DeleteGroupsRequest
-	(*AddPartitionsToTxnRequest)(nil),            // 99: penstock.v1.AddPartitionsToTxnRequest
-	(*AddOffsetsToTxnRequest)(nil),               // 100: penstock.v1.AddOffsetsToTxnRequest
-	(*TxnOffsetCommitRequest)(nil),               // 101: penstock.v1.TxnOffsetCommitRequest
-	(*EndTxnRequest)(nil),                        // 102: penstock.v1.EndTxnRequest
-	(*BeginAtomicBatchRequest)(nil),              // 103: penstock.v1.BeginAtomicBatchRequest
-	(*CommitAtomicBatchRequest)(nil),             // 104: penstock.v1.CommitAtomicBatchRequest
-	(*AbortAtomicBatchRequest)(nil),              // 105: penstock.v1.AbortAtomicBatchRequest
-	(*DescribeTransactionsRequest)(nil),          // 106: penstock.v1.DescribeTransactionsRequest
-	(*ListTransactionsRequest)(nil),              // 107: penstock.v1.ListTransactionsRequest
-	(*EndHangingTransactionRequest)(nil),         // 108: penstock.v1.EndHangingTransactionRequest
-	(*AlterConfigsResponse)(nil),                 // 109: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                 // 110: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil),  // 111: penstock.v1.AlterPartitionReassignmentsResponse
-	(*AlterUserScramCredentialsResponse)(nil),    // 112: penstock.v1.AlterUserScramCredentialsResponse
-	(*DescribeUserScramCredentialsResponse)(nil), // 113: penstock.v1.DescribeUserScramCredentialsResponse
-	(*CreateAclsResponse)(nil),                   // 114: penstock.v1.CreateAclsResponse
-	(*DeleteAclsResponse)(nil),                   // 115: penstock.v1.DeleteAclsResponse
-	(*DescribeAclsResponse)(nil),                 // 116: penstock.v1.DescribeAclsResponse
-	(*AlterClientQuotasResponse)(nil),            // 117: penstock.v1.AlterClientQuotasResponse
-	(*DescribeClientQuotasResponse)(nil),         // 118: penstock.v1.DescribeClientQuotasResponse
-	(*DescribeConfigsResponse)(nil),              // 119: penstock.v1.DescribeConfigsResponse
-	(*AddVoterResponse)(nil),                     // 120: penstock.v1.AddVoterResponse
-	(*RemoveVoterResponse)(nil),                  // 121: penstock.v1.RemoveVoterResponse
-	(*MakeQuorumDynamicResponse)(nil),            // 122: penstock.v1.MakeQuorumDynamicResponse
-	(*DescribeLogDirsResponse)(nil),              // 123: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),          // 124: penstock.v1.AlterReplicaLogDirsResponse
-	(*FindCoordinatorResponse)(nil),              // 125: penstock.v1.FindCoordinatorResponse
-	(*ConsumerGroupHeartbeatResponse)(nil),       // 126: penstock.v1.ConsumerGroupHeartbeatResponse
-	(*JoinGroupResponse)(nil),                    // 127: penstock.v1.JoinGroupResponse
-	(*SyncGroupResponse)(nil),                    // 128: penstock.v1.SyncGroupResponse
-	(*HeartbeatResponse)(nil),                    // 129: penstock.v1.HeartbeatResponse
-	(*LeaveGroupResponse)(nil),                   // 130: penstock.v1.LeaveGroupResponse
-	(*OffsetCommitResponse)(nil),                 // 131: penstock.v1.OffsetCommitResponse
-	(*OffsetFetchResponse)(nil),                  // 132: penstock.v1.OffsetFetchResponse
-	(*OffsetDeleteResponse)(nil),                 // 133: penstock.v1.OffsetDeleteResponse
-	(*ListGroupsResponse)(nil),                   // 134: penstock.v1.ListGroupsResponse
-	(*DescribeGroupsResponse)(nil),               // 135: penstock.v1.DescribeGroupsResponse
-	(*DeleteGroupsResponse)(nil),                 // 136: penstock.v1.DeleteGroupsResponse
-	(*AddPartitionsToTxnResponse)(nil),           // 137: penstock.v1.AddPartitionsToTxnResponse
-	(*AddOffsetsToTxnResponse)(nil),              // 138: penstock.v1.AddOffsetsToTxnResponse
-	(*TxnOffsetCommitResponse)(nil),              // 139: penstock.v1.TxnOffsetCommitResponse
-	(*EndTxnResponse)(nil),                       // 140: penstock.v1.EndTxnResponse
-	(*BeginAtomicBatchResponse)(nil),             // 141: penstock.v1.BeginAtomicBatchResponse
-	(*CommitAtomicBatchResponse)(nil),            // 142: penstock.v1.CommitAtomicBatchResponse
-	(*AbortAtomicBatchResponse)(nil),             // 143: penstock.v1.AbortAtomicBatchResponse
-	(*DescribeTransactionsResponse)(nil),         // 144: penstock.v1.DescribeTransactionsResponse
-	(*ListTransactionsResponse)(nil),             // 145: penstock.v1.ListTransactionsResponse
-	(*EndHangingTransactionResponse)(nil),        // 146: penstock.v1.EndHangingTransactionResponse
+	(*DescribeFeaturesRequest)(nil),              // 85: penstock.v1.DescribeFeaturesRequest
+	(*UpdateFeaturesRequest)(nil),                // 86: penstock.v1.UpdateFeaturesRequest
+	(*DescribeLogDirsRequest)(nil),               // 87: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),           // 88: penstock.v1.AlterReplicaLogDirsRequest
+	(*FindCoordinatorRequest)(nil),               // 89: penstock.v1.FindCoordinatorRequest
+	(*ConsumerGroupHeartbeatRequest)(nil),        // 90: penstock.v1.ConsumerGroupHeartbeatRequest
+	(*JoinGroupRequest)(nil),                     // 91: penstock.v1.JoinGroupRequest
+	(*SyncGroupRequest)(nil),                     // 92: penstock.v1.SyncGroupRequest
+	(*HeartbeatRequest)(nil),                     // 93: penstock.v1.HeartbeatRequest
+	(*LeaveGroupRequest)(nil),                    // 94: penstock.v1.LeaveGroupRequest
+	(*OffsetCommitRequest)(nil),                  // 95: penstock.v1.OffsetCommitRequest
+	(*OffsetFetchRequest)(nil),                   // 96: penstock.v1.OffsetFetchRequest
+	(*OffsetDeleteRequest)(nil),                  // 97: penstock.v1.OffsetDeleteRequest
+	(*ListGroupsRequest)(nil),                    // 98: penstock.v1.ListGroupsRequest
+	(*DescribeGroupsRequest)(nil),                // 99: penstock.v1.DescribeGroupsRequest
+	(*DeleteGroupsRequest)(nil),                  // 100: penstock.v1.DeleteGroupsRequest
+	(*AddPartitionsToTxnRequest)(nil),            // 101: penstock.v1.AddPartitionsToTxnRequest
+	(*AddOffsetsToTxnRequest)(nil),               // 102: penstock.v1.AddOffsetsToTxnRequest
+	(*TxnOffsetCommitRequest)(nil),               // 103: penstock.v1.TxnOffsetCommitRequest
+	(*EndTxnRequest)(nil),                        // 104: penstock.v1.EndTxnRequest
+	(*BeginAtomicBatchRequest)(nil),              // 105: penstock.v1.BeginAtomicBatchRequest
+	(*CommitAtomicBatchRequest)(nil),             // 106: penstock.v1.CommitAtomicBatchRequest
+	(*AbortAtomicBatchRequest)(nil),              // 107: penstock.v1.AbortAtomicBatchRequest
+	(*DescribeTransactionsRequest)(nil),          // 108: penstock.v1.DescribeTransactionsRequest
+	(*ListTransactionsRequest)(nil),              // 109: penstock.v1.ListTransactionsRequest
+	(*EndHangingTransactionRequest)(nil),         // 110: penstock.v1.EndHangingTransactionRequest
+	(*AlterConfigsResponse)(nil),                 // 111: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                 // 112: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil),  // 113: penstock.v1.AlterPartitionReassignmentsResponse
+	(*AlterUserScramCredentialsResponse)(nil),    // 114: penstock.v1.AlterUserScramCredentialsResponse
+	(*DescribeUserScramCredentialsResponse)(nil), // 115: penstock.v1.DescribeUserScramCredentialsResponse
+	(*CreateAclsResponse)(nil),                   // 116: penstock.v1.CreateAclsResponse
+	(*DeleteAclsResponse)(nil),                   // 117: penstock.v1.DeleteAclsResponse
+	(*DescribeAclsResponse)(nil),                 // 118: penstock.v1.DescribeAclsResponse
+	(*AlterClientQuotasResponse)(nil),            // 119: penstock.v1.AlterClientQuotasResponse
+	(*DescribeClientQuotasResponse)(nil),         // 120: penstock.v1.DescribeClientQuotasResponse
+	(*DescribeConfigsResponse)(nil),              // 121: penstock.v1.DescribeConfigsResponse
+	(*AddVoterResponse)(nil),                     // 122: penstock.v1.AddVoterResponse
+	(*RemoveVoterResponse)(nil),                  // 123: penstock.v1.RemoveVoterResponse
+	(*MakeQuorumDynamicResponse)(nil),            // 124: penstock.v1.MakeQuorumDynamicResponse
+	(*DescribeFeaturesResponse)(nil),             // 125: penstock.v1.DescribeFeaturesResponse
+	(*UpdateFeaturesResponse)(nil),               // 126: penstock.v1.UpdateFeaturesResponse
+	(*DescribeLogDirsResponse)(nil),              // 127: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),          // 128: penstock.v1.AlterReplicaLogDirsResponse
+	(*FindCoordinatorResponse)(nil),              // 129: penstock.v1.FindCoordinatorResponse
+	(*ConsumerGroupHeartbeatResponse)(nil),       // 130: penstock.v1.ConsumerGroupHeartbeatResponse
+	(*JoinGroupResponse)(nil),                    // 131: penstock.v1.JoinGroupResponse
+	(*SyncGroupResponse)(nil),                    // 132: penstock.v1.SyncGroupResponse
+	(*HeartbeatResponse)(nil),                    // 133: penstock.v1.HeartbeatResponse
+	(*LeaveGroupResponse)(nil),                   // 134: penstock.v1.LeaveGroupResponse
+	(*OffsetCommitResponse)(nil),                 // 135: penstock.v1.OffsetCommitResponse
+	(*OffsetFetchResponse)(nil),                  // 136: penstock.v1.OffsetFetchResponse
+	(*OffsetDeleteResponse)(nil),                 // 137: penstock.v1.OffsetDeleteResponse
+	(*ListGroupsResponse)(nil),                   // 138: penstock.v1.ListGroupsResponse
+	(*DescribeGroupsResponse)(nil),               // 139: penstock.v1.DescribeGroupsResponse
+	(*DeleteGroupsResponse)(nil),                 // 140: penstock.v1.DeleteGroupsResponse
+	(*AddPartitionsToTxnResponse)(nil),           // 141: penstock.v1.AddPartitionsToTxnResponse
+	(*AddOffsetsToTxnResponse)(nil),              // 142: penstock.v1.AddOffsetsToTxnResponse
+	(*TxnOffsetCommitResponse)(nil),              // 143: penstock.v1.TxnOffsetCommitResponse
+	(*EndTxnResponse)(nil),                       // 144: penstock.v1.EndTxnResponse
+	(*BeginAtomicBatchResponse)(nil),             // 145: penstock.v1.BeginAtomicBatchResponse
+	(*CommitAtomicBatchResponse)(nil),            // 146: penstock.v1.CommitAtomicBatchResponse
+	(*AbortAtomicBatchResponse)(nil),             // 147: penstock.v1.AbortAtomicBatchResponse
+	(*DescribeTransactionsResponse)(nil),         // 148: penstock.v1.DescribeTransactionsResponse
+	(*ListTransactionsResponse)(nil),             // 149: penstock.v1.ListTransactionsResponse
+	(*EndHangingTransactionResponse)(nil),        // 150: penstock.v1.EndHangingTransactionResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,   // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
@@ -5249,87 +5274,91 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	82,  // 81: penstock.v1.Broker.AddVoter:input_type -> penstock.v1.AddVoterRequest
 	83,  // 82: penstock.v1.Broker.RemoveVoter:input_type -> penstock.v1.RemoveVoterRequest
 	84,  // 83: penstock.v1.Broker.MakeQuorumDynamic:input_type -> penstock.v1.MakeQuorumDynamicRequest
-	61,  // 84: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	85,  // 85: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	86,  // 86: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	87,  // 87: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
-	88,  // 88: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
-	89,  // 89: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
-	90,  // 90: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
-	91,  // 91: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
-	92,  // 92: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
-	93,  // 93: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
-	94,  // 94: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
-	95,  // 95: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
-	96,  // 96: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
-	97,  // 97: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
-	98,  // 98: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
-	99,  // 99: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
-	100, // 100: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
-	101, // 101: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
-	102, // 102: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
-	103, // 103: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
-	104, // 104: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
-	105, // 105: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
-	106, // 106: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
-	107, // 107: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
-	108, // 108: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
-	3,   // 109: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,   // 110: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	14,  // 111: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	18,  // 112: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	21,  // 113: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	27,  // 114: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	31,  // 115: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	33,  // 116: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	36,  // 117: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	39,  // 118: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	41,  // 119: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
-	44,  // 120: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
-	109, // 121: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	110, // 122: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	111, // 123: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	48,  // 124: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	112, // 125: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
-	113, // 126: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
-	114, // 127: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
-	115, // 128: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
-	116, // 129: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
-	117, // 130: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
-	118, // 131: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
-	119, // 132: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	50,  // 133: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	59,  // 134: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	120, // 135: penstock.v1.Broker.AddVoter:output_type -> penstock.v1.AddVoterResponse
-	121, // 136: penstock.v1.Broker.RemoveVoter:output_type -> penstock.v1.RemoveVoterResponse
-	122, // 137: penstock.v1.Broker.MakeQuorumDynamic:output_type -> penstock.v1.MakeQuorumDynamicResponse
-	62,  // 138: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	123, // 139: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	124, // 140: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	125, // 141: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
-	126, // 142: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
-	127, // 143: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
-	128, // 144: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
-	129, // 145: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
-	130, // 146: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
-	131, // 147: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
-	132, // 148: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
-	133, // 149: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
-	134, // 150: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
-	135, // 151: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
-	136, // 152: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
-	137, // 153: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
-	138, // 154: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
-	139, // 155: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
-	140, // 156: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
-	141, // 157: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
-	142, // 158: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
-	143, // 159: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
-	144, // 160: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
-	145, // 161: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
-	146, // 162: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
-	109, // [109:163] is the sub-list for method output_type
-	55,  // [55:109] is the sub-list for method input_type
+	85,  // 84: penstock.v1.Broker.DescribeFeatures:input_type -> penstock.v1.DescribeFeaturesRequest
+	86,  // 85: penstock.v1.Broker.UpdateFeatures:input_type -> penstock.v1.UpdateFeaturesRequest
+	61,  // 86: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	87,  // 87: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	88,  // 88: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	89,  // 89: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
+	90,  // 90: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
+	91,  // 91: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
+	92,  // 92: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
+	93,  // 93: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
+	94,  // 94: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
+	95,  // 95: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
+	96,  // 96: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
+	97,  // 97: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
+	98,  // 98: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
+	99,  // 99: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
+	100, // 100: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
+	101, // 101: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
+	102, // 102: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
+	103, // 103: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
+	104, // 104: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
+	105, // 105: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
+	106, // 106: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
+	107, // 107: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
+	108, // 108: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
+	109, // 109: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
+	110, // 110: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
+	3,   // 111: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,   // 112: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	14,  // 113: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	18,  // 114: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	21,  // 115: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	27,  // 116: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	31,  // 117: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	33,  // 118: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	36,  // 119: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	39,  // 120: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	41,  // 121: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
+	44,  // 122: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
+	111, // 123: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	112, // 124: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	113, // 125: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	48,  // 126: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	114, // 127: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
+	115, // 128: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
+	116, // 129: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
+	117, // 130: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
+	118, // 131: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
+	119, // 132: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
+	120, // 133: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
+	121, // 134: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	50,  // 135: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	59,  // 136: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	122, // 137: penstock.v1.Broker.AddVoter:output_type -> penstock.v1.AddVoterResponse
+	123, // 138: penstock.v1.Broker.RemoveVoter:output_type -> penstock.v1.RemoveVoterResponse
+	124, // 139: penstock.v1.Broker.MakeQuorumDynamic:output_type -> penstock.v1.MakeQuorumDynamicResponse
+	125, // 140: penstock.v1.Broker.DescribeFeatures:output_type -> penstock.v1.DescribeFeaturesResponse
+	126, // 141: penstock.v1.Broker.UpdateFeatures:output_type -> penstock.v1.UpdateFeaturesResponse
+	62,  // 142: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	127, // 143: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	128, // 144: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	129, // 145: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
+	130, // 146: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
+	131, // 147: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
+	132, // 148: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
+	133, // 149: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
+	134, // 150: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
+	135, // 151: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
+	136, // 152: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
+	137, // 153: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
+	138, // 154: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
+	139, // 155: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
+	140, // 156: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
+	141, // 157: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
+	142, // 158: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
+	143, // 159: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
+	144, // 160: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
+	145, // 161: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
+	146, // 162: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
+	147, // 163: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
+	148, // 164: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
+	149, // 165: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
+	150, // 166: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
+	111, // [111:167] is the sub-list for method output_type
+	55,  // [55:111] is the sub-list for method input_type
 	55,  // [55:55] is the sub-list for extension type_name
 	55,  // [55:55] is the sub-list for extension extendee
 	0,   // [0:55] is the sub-list for field type_name
@@ -5344,6 +5373,7 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_common_proto_init()
 	file_penstock_v1_configs_proto_init()
 	file_penstock_v1_elections_proto_init()
+	file_penstock_v1_features_proto_init()
 	file_penstock_v1_groups_proto_init()
 	file_penstock_v1_log_dirs_proto_init()
 	file_penstock_v1_quotas_proto_init()
@@ -5351,6 +5381,7 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_transactions_proto_init()
 	file_penstock_v1_users_proto_init()
 	file_penstock_v1_voters_proto_init()
+	file_penstock_v1_broker_proto_msgTypes[9].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[37].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[45].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[51].OneofWrappers = []any{}

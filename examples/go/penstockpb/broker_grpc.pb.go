@@ -56,6 +56,8 @@ const (
 	Broker_AddVoter_FullMethodName                     = "/penstock.v1.Broker/AddVoter"
 	Broker_RemoveVoter_FullMethodName                  = "/penstock.v1.Broker/RemoveVoter"
 	Broker_MakeQuorumDynamic_FullMethodName            = "/penstock.v1.Broker/MakeQuorumDynamic"
+	Broker_DescribeFeatures_FullMethodName             = "/penstock.v1.Broker/DescribeFeatures"
+	Broker_UpdateFeatures_FullMethodName               = "/penstock.v1.Broker/UpdateFeatures"
 	Broker_DescribeMetadata_FullMethodName             = "/penstock.v1.Broker/DescribeMetadata"
 	Broker_DescribeLogDirs_FullMethodName              = "/penstock.v1.Broker/DescribeLogDirs"
 	Broker_AlterReplicaLogDirs_FullMethodName          = "/penstock.v1.Broker/AlterReplicaLogDirs"
@@ -120,6 +122,8 @@ type BrokerClient interface {
 	AddVoter(ctx context.Context, in *AddVoterRequest, opts ...grpc.CallOption) (*AddVoterResponse, error)
 	RemoveVoter(ctx context.Context, in *RemoveVoterRequest, opts ...grpc.CallOption) (*RemoveVoterResponse, error)
 	MakeQuorumDynamic(ctx context.Context, in *MakeQuorumDynamicRequest, opts ...grpc.CallOption) (*MakeQuorumDynamicResponse, error)
+	DescribeFeatures(ctx context.Context, in *DescribeFeaturesRequest, opts ...grpc.CallOption) (*DescribeFeaturesResponse, error)
+	UpdateFeatures(ctx context.Context, in *UpdateFeaturesRequest, opts ...grpc.CallOption) (*UpdateFeaturesResponse, error)
 	DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error)
 	DescribeLogDirs(ctx context.Context, in *DescribeLogDirsRequest, opts ...grpc.CallOption) (*DescribeLogDirsResponse, error)
 	AlterReplicaLogDirs(ctx context.Context, in *AlterReplicaLogDirsRequest, opts ...grpc.CallOption) (*AlterReplicaLogDirsResponse, error)
@@ -452,6 +456,26 @@ func (c *brokerClient) MakeQuorumDynamic(ctx context.Context, in *MakeQuorumDyna
 	return out, nil
 }
 
+func (c *brokerClient) DescribeFeatures(ctx context.Context, in *DescribeFeaturesRequest, opts ...grpc.CallOption) (*DescribeFeaturesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeFeaturesResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeFeatures_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) UpdateFeatures(ctx context.Context, in *UpdateFeaturesRequest, opts ...grpc.CallOption) (*UpdateFeaturesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateFeaturesResponse)
+	err := c.cc.Invoke(ctx, Broker_UpdateFeatures_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeMetadataResponse)
@@ -739,6 +763,8 @@ type BrokerServer interface {
 	AddVoter(context.Context, *AddVoterRequest) (*AddVoterResponse, error)
 	RemoveVoter(context.Context, *RemoveVoterRequest) (*RemoveVoterResponse, error)
 	MakeQuorumDynamic(context.Context, *MakeQuorumDynamicRequest) (*MakeQuorumDynamicResponse, error)
+	DescribeFeatures(context.Context, *DescribeFeaturesRequest) (*DescribeFeaturesResponse, error)
+	UpdateFeatures(context.Context, *UpdateFeaturesRequest) (*UpdateFeaturesResponse, error)
 	DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error)
 	DescribeLogDirs(context.Context, *DescribeLogDirsRequest) (*DescribeLogDirsResponse, error)
 	AlterReplicaLogDirs(context.Context, *AlterReplicaLogDirsRequest) (*AlterReplicaLogDirsResponse, error)
@@ -861,6 +887,12 @@ func (UnimplementedBrokerServer) RemoveVoter(context.Context, *RemoveVoterReques
 }
 func (UnimplementedBrokerServer) MakeQuorumDynamic(context.Context, *MakeQuorumDynamicRequest) (*MakeQuorumDynamicResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method MakeQuorumDynamic not implemented")
+}
+func (UnimplementedBrokerServer) DescribeFeatures(context.Context, *DescribeFeaturesRequest) (*DescribeFeaturesResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeFeatures not implemented")
+}
+func (UnimplementedBrokerServer) UpdateFeatures(context.Context, *UpdateFeaturesRequest) (*UpdateFeaturesResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method UpdateFeatures not implemented")
 }
 func (UnimplementedBrokerServer) DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeMetadata not implemented")
@@ -1458,6 +1490,42 @@ func _Broker_MakeQuorumDynamic_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_DescribeFeatures_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeFeaturesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeFeatures(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeFeatures_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeFeatures(ctx, req.(*DescribeFeaturesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_UpdateFeatures_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateFeaturesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).UpdateFeatures(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_UpdateFeatures_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).UpdateFeatures(ctx, req.(*UpdateFeaturesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Broker_DescribeMetadata_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescribeMetadataRequest)
 	if err := dec(in); err != nil {
@@ -2022,6 +2090,14 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MakeQuorumDynamic",
 			Handler:    _Broker_MakeQuorumDynamic_Handler,
+		},
+		{
+			MethodName: "DescribeFeatures",
+			Handler:    _Broker_DescribeFeatures_Handler,
+		},
+		{
+			MethodName: "UpdateFeatures",
+			Handler:    _Broker_UpdateFeatures_Handler,
 		},
 		{
 			MethodName: "DescribeMetadata",

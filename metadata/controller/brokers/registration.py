@@ -24,7 +24,9 @@ from metadata.controller.brokers.log_dirs import (
 )
 from metadata.controller.context import DecisionContext
 from metadata.controller.elections.broker_elections import changes_when_dirs_fail, changes_when_leaving
+from metadata.controller.features import check_levels_of
 from metadata.controller.result import ControllerResult
+from metadata.features import LEVELS_ARE_RECORDS, METADATA_VERSION
 from metadata.listeners import CLIENT_LISTENERS_MAX, NAME_LENGTH_MAX, RESERVED, is_listener_name, survives_a_record
 from metadata.records import PartitionChangeRecord, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration
@@ -65,6 +67,7 @@ def register_broker(
     of the broker before it was sent a record at `unheard_from` or behind, where that is known."""
     context.check_cluster_id(request.cluster_id)
     _check_request(request)
+    check_levels_of(context, request)
     check_replica_count(context, request)
     check_replica_dirs(request)
     _check_log_dirs_are_its_own(context, request)
@@ -93,7 +96,7 @@ def _register(context: DecisionContext, request: RegisterBrokerRequest, next_off
         )
     _check_listener_names(context, request)
     changes = with_directories(context, None, request)
-    return _result(changes, _record(request, request.log_dirs, next_offset + len(changes)))
+    return _result(changes, _record(context, request, request.log_dirs, next_offset + len(changes)))
 
 
 def _register_again(
@@ -111,9 +114,9 @@ def _register_again(
     standing = _Standing(existing.fenced, existing.in_controlled_shutdown, offline)
     leaving = changes_when_dirs_fail(context, existing.broker_id, failed) if failed else ()
     changes = with_directories(context, existing, request, leaving)
-    if not changes and _record(request, log_dirs, existing.broker_epoch, standing) == existing.to_record():
+    if not changes and _record(context, request, log_dirs, existing.broker_epoch, standing) == existing.to_record():
         return ControllerResult((), RegisterBrokerResponse(existing.broker_epoch))
-    return _result(changes, _record(request, log_dirs, next_offset + len(changes), standing))
+    return _result(changes, _record(context, request, log_dirs, next_offset + len(changes), standing))
 
 
 def _register_successor(
@@ -130,7 +133,7 @@ def _register_successor(
     changes = with_directories(context, existing, request, marked)
     unknown = tuple(sorted(set(request.lost_log_dirs).difference(existing.log_dirs)))
     standing = _Standing(offline_log_dirs=tuple(sorted(dead_log_dirs(existing, request))))
-    return _result(changes, _record(request, log_dirs, next_offset + len(changes), standing), unknown)
+    return _result(changes, _record(context, request, log_dirs, next_offset + len(changes), standing), unknown)
 
 
 def _check_predecessor_is_gone(
@@ -232,6 +235,7 @@ def _check_log_dirs_are_its_own(context: DecisionContext, request: RegisterBroke
 
 
 def _record(
+    context: DecisionContext,
     request: RegisterBrokerRequest,
     log_dirs: tuple[str, ...],
     broker_epoch: int,
@@ -252,7 +256,13 @@ def _record(
         offline_log_dirs=standing.offline_log_dirs,
         flush_policy=request.flush_policy,
         listeners=tuple(map(str, request.listeners)),
+        features=request.features if _may_say_features(context) else "",
     )
+
+
+def _may_say_features(context: DecisionContext) -> bool:
+    """An older release stops at a registration that says what its broker supports."""
+    return context.config.features.level(context.state.levels, METADATA_VERSION) >= LEVELS_ARE_RECORDS
 
 
 def _result(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.console.consume_ends import Ends, Leaders
-from penstock.cli.console.consume_group import Group, GroupReading, Isolation, refuse_beside_group
+from penstock.cli.console.consume_group import Group, GroupReading, Isolation, Rack, refuse_beside_group
 from penstock.cli.console.consume_poll import poll_once
 from penstock.cli.console.consume_range import TIME_FORMS, parse_range
 from penstock.cli.console.record_format import compile_format, header_text
@@ -113,6 +113,7 @@ def consume(
     skip_undecodable: SkipUndecodable = False,
     group: Group = None,
     isolation_level: Isolation = None,
+    client_rack: Rack = "",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -132,12 +133,16 @@ def consume(
         alone = {"--partition": named, "--offset": offset, "--from-time": from_time, "--until-time": until_time}
         refuse_beside_group(alone)
         names = tuple(places)
-        reading = GroupReading(group, names, from_beginning, skip_undecodable, count, isolation_level, exit_at_end)
+        reading = GroupReading(
+            group, names, from_beginning, skip_undecodable, count, isolation_level, exit_at_end, client_rack
+        )
         reading.print_to(lambda records: _print(lines_of(records)), bootstrap)
         return
     from penstock import Admin, Consumer
 
-    reader = Consumer(bootstrap, auto_offset_reset=span.offset_reset, isolation_level=isolation_level)
+    reader = Consumer(
+        bootstrap, auto_offset_reset=span.offset_reset, isolation_level=isolation_level, client_rack=client_rack
+    )
     with reader as consumer, Admin(bootstrap) as admin:
         leaders = Leaders(lambda: [admin.describe_topic(topic) for topic in places], clock, partition, places)
         wait = ConsumeWait(consumer, bootstrap)

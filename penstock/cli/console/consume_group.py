@@ -34,6 +34,15 @@ Group = Annotated[
         autocompletion=complete_group,
     ),
 ]
+Rack = Annotated[
+    str,
+    typer.Option(
+        "--client-rack",
+        metavar="RACK",
+        envvar="PENSTOCK_CLIENT_RACK",
+        help="Read from replicas in this rack, where the brokers allow it (replica.selector.class).",
+    ),
+]
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
 Isolation = Annotated[
     IsolationLevel | None,
@@ -114,14 +123,20 @@ class GroupReading:
     """The number of records; 0: without end."""
     isolation_level: IsolationLevel | None = None
     exit_at_end: bool = False
+    client_rack: str = ""
 
     def print_to(self, show: Callable[[Sequence[Any]], None], bootstrap: str) -> None:
         """Shows the records. UnknownTopicOrPartitionError for a topic that does not exist, for which a group waits."""
         from penstock import Admin, Consumer
 
         reset: Literal["earliest", "latest"] = "earliest" if self.from_beginning else "latest"
-        level = self.isolation_level
-        member = Consumer(bootstrap, group_id=self.group, auto_offset_reset=reset, isolation_level=level)
+        member = Consumer(
+            bootstrap,
+            group_id=self.group,
+            auto_offset_reset=reset,
+            isolation_level=self.isolation_level,
+            client_rack=self.client_rack,
+        )
         with leaves_first(), member as consumer:
             wait = ConsumeWait(consumer, bootstrap)
             with patience(wait.standing, wait.reason):

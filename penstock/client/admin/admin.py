@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 from penstock.client import forks
 from penstock.client.admin.admin_types import AdminStatistics
 from penstock.client.admin.async_admin import AsyncAdmin
+from penstock.client.admin.feature_calls import FeatureCalls
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.log_dir_calls import LogDirCalls
 from penstock.client.admin.metadata_content import MetadataCalls
@@ -73,6 +74,9 @@ class Admin:
     add_voter = blocking_awaited(QuorumCalls.add_voter, "_quorum")
     remove_voter = blocking_awaited(QuorumCalls.remove_voter, "_quorum")
     make_quorum_dynamic = blocking_awaited(QuorumCalls.make_quorum_dynamic, "_quorum")
+    describe_features = blocking_awaited(FeatureCalls.describe_features, "_features")
+    upgrade_features = blocking_awaited(FeatureCalls.upgrade_features, "_features")
+    downgrade_features = blocking_awaited(FeatureCalls.downgrade_features, "_features")
     alter_user_scram_credentials = blocking_awaited(UserCalls.alter_user_scram_credentials, "_users")
     describe_user_scram_credentials = blocking_awaited(UserCalls.describe_user_scram_credentials, "_users")
     create_acls = blocking_awaited(AclCalls.create_acls, "_acls")

@@ -24,6 +24,7 @@ from penstock.client.admin.admin_types import (
     admin_metrics,
 )
 from penstock.client.admin.delete_records import checked_deletions, delete_records
+from penstock.client.admin.feature_calls import FeatureCalls
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.health.health_check import ClusterHealth
 from penstock.client.admin.health.judge import judge
@@ -71,6 +72,7 @@ class AsyncAdmin:
         self._log_dirs, self._metadata = LogDirCalls(self._core), MetadataCalls(self._core)
         self._users, self._acls, self._quotas = UserCalls(self._core), AclCalls(self._core), QuotaCalls(self._core)
         self._transactions, self._quorum = TransactionAdminCalls(self._core), QuorumCalls(self._core)
+        self._features = FeatureCalls(self._core)
         forks.belongs_here(self)
 
     def _bind(self) -> None:
@@ -264,6 +266,9 @@ class AsyncAdmin:
     add_voter = awaited(QuorumCalls.add_voter, "_quorum")
     remove_voter = awaited(QuorumCalls.remove_voter, "_quorum")
     make_quorum_dynamic = awaited(QuorumCalls.make_quorum_dynamic, "_quorum")
+    describe_features = awaited(FeatureCalls.describe_features, "_features")
+    upgrade_features = awaited(FeatureCalls.upgrade_features, "_features")
+    downgrade_features = awaited(FeatureCalls.downgrade_features, "_features")
     alter_user_scram_credentials = awaited(UserCalls.alter_user_scram_credentials, "_users")
     describe_user_scram_credentials = awaited(UserCalls.describe_user_scram_credentials, "_users")
     create_acls = awaited(AclCalls.create_acls, "_acls")

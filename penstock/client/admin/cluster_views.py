@@ -28,6 +28,8 @@ from penstock.messages.admin_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from penstock.messages.api import Api
 from penstock.messages.client_apis import UNREGISTER_BROKER
 from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding
+from penstock.messages.feature_apis import DESCRIBE_FEATURES
+from penstock.messages.features import DescribeFeaturesRequest, FeaturesInfo
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.nodes.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
@@ -133,9 +135,11 @@ async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
     return max(found, key=lambda view: (view.has_leader, view.leader_epoch))
 
 
-async def views_and_quorum(cluster: ClusterClient, deadline_ms: int) -> tuple[ClusterViews, QuorumInfo | None]:
-    """The views of all brokers, and that of the quorum, asked for at once; None for a quorum that the user may not
-    describe."""
+async def views_and_quorum(
+    cluster: ClusterClient, deadline_ms: int
+) -> tuple[ClusterViews, QuorumInfo | None, FeaturesInfo | None]:
+    """The views of all brokers, that of the quorum, and the feature levels, asked for at once; None for what the user
+    may not describe, and for levels where the nodes are of an older release, or no controller answers."""
 
     async def quorum() -> QuorumInfo | None:
         try:
@@ -143,7 +147,14 @@ async def views_and_quorum(cluster: ClusterClient, deadline_ms: int) -> tuple[Cl
         except AuthorizationFailedError:
             return None
 
-    return await asyncio.gather(every_view(cluster, deadline_ms), quorum())
+    async def features() -> FeaturesInfo | None:
+        try:
+            found = await changes.ask(cluster, DESCRIBE_FEATURES, DescribeFeaturesRequest(), deadline_ms)
+        except ApiError:
+            return None
+        return None if found.only_own_view else found
+
+    return await asyncio.gather(every_view(cluster, deadline_ms), quorum(), features())
 
 
 async def ask_every_broker(

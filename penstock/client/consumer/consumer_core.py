@@ -68,7 +68,10 @@ class ConsumerCore:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.cluster = ClusterClient(self.bootstrap, self.config, environment)
         self.positions = Positions(
-            self.config.auto_offset_reset, self.cluster.backoff, reads_committed=self.config.reads_committed
+            self.config.auto_offset_reset,
+            self.cluster.backoff,
+            reads_committed=self.config.reads_committed,
+            follower_ms_max=self.config.metadata_max_age_ms,
         )
         self.cluster.tracked.add_user(self)
         self.buffer = FetchBuffer(self.config.fetch_max_bytes, environment.threads, self.on_room)

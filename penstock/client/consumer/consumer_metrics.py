@@ -15,6 +15,8 @@ from penstock.types import TopicPartition
 class FetchStatistics:
     """Counts since the consumer was made.
 
+    `bytes_from_followers` are part of `bytes_fetched`; `moves_to_followers` and `returns_to_leaders` count partitions:
+    a leader has named a follower in the consumer's rack, or that follower could not serve.
     `throttle_time_ms`, `throttle_time_max_ms`: how long brokers made it wait because its quota was used up, in all and
     at most after one fetch.
     """
@@ -27,6 +29,9 @@ class FetchStatistics:
     silences: int = 0
     throttle_time_ms: int = 0
     throttle_time_max_ms: int = 0
+    bytes_from_followers: int = 0
+    moves_to_followers: int = 0
+    returns_to_leaders: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,15 @@ def consumer_metrics(
     seen = tuple(states.items())
     known = {tp: lag for tp, state in seen if (lag := state.lag) is not None}
     fetch, group = counts.fetch, counts.group or GroupStatistics()
+    at_followers = sum(state.is_at_follower for _, state in seen)
     average_ms = fetch.throttle_time_ms / max(fetch.requests, 1)
     rows = [
         Row("records-consumed-total", counts.records, "Records that polls have given."),
         Row("bytes-consumed-total", fetch.bytes_fetched, "Bytes of batches that were fetched."),
+        Row("bytes-consumed-from-followers-total", fetch.bytes_from_followers, "Bytes of these from followers."),
+        Row("follower-moves-total", fetch.moves_to_followers, "Partitions that a leader sent to a follower."),
+        Row("leader-returns-total", fetch.returns_to_leaders, "Partitions whose follower could not serve."),
+        Row("follower-partitions", at_followers, "Partitions that are read at followers now."),
         Row("fetch-total", fetch.requests, "Fetch requests that were sent."),
         Row("fetch-throttle-time-avg", average_ms, "Milliseconds of quota waits, for each fetch."),
         Row("fetch-throttle-time-max", fetch.throttle_time_max_ms, "Milliseconds of the longest quota wait."),

@@ -36,6 +36,7 @@ class RegisterBrokerRequest:
     flush_policy: str = ""  # its default of that configuration; "": an older broker, which does not say
     listeners: tuple[ListenerEndpoint, ...] = ()  # for clients, besides BROKER, which is at host and port (KIP-103)
     inter_broker_listener: str = ""  # the name of the one for brokers; "": an older broker, which does not say
+    features: str = ""  # the feature levels that it supports, "NAME=FIRST-LAST,…"; "": an older broker, likewise
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from penstock.errors import CorruptFileError, CorruptMessageError, MetaPropertie
 from penstock.record.batch import iter_headers, verify_crc
 from storage.disk.atomic_file import read_text
 from storage.disk.file_names import (
+    BOOTSTRAP_LEVELS,
     BOOTSTRAP_USERS,
     CHECKPOINT_RESERVE,
     CLEAN_SHUTDOWN,
@@ -54,6 +55,7 @@ _OURS_IN_LOG_DIR = {
     QUORUM_VOTER,
     FIRST_VOTERS,
     BOOTSTRAP_USERS,
+    BOOTSTRAP_LEVELS,
     CHECKPOINT_RESERVE,
     "lost+found",
     *OFFSET_CHECKPOINTS,

@@ -23,6 +23,7 @@ from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 from tests.simulation.cluster.neighbour_invariants import NeighbourInvariants
 from tests.simulation.cluster.network import CLIENTS
 from tests.simulation.cluster.partition_invariants import hosted_by
+from tests.simulation.cluster.racks.reader_invariants import ReaderInvariants
 
 FOUND_SECONDS = 10.0
 """A client that was silent towards a new leader has found it by then, whoever else hangs."""
@@ -47,6 +48,7 @@ class ClientInvariants:
     ) -> None:
         self._machines, self._metadata, self._broken = machines, metadata, broken
         self.neighbours = NeighbourInvariants(machines, metadata)
+        self.readers = ReaderInvariants(machines, broken)
         self.known: dict[ClusterClient, _Knowledge] = {}
         self.well: dict[str, tuple[Leaders, float]] = {}
         """The leaders of each topic whose partitions all work, and since when they lead."""
@@ -65,6 +67,7 @@ class ClientInvariants:
 
     def after_step(self) -> None:
         """Checks the clients' process."""
+        self.readers.after_step()
         for cluster, known in self.known.items():
             cache = cluster.cache
             if cache.changes != known.changes:
@@ -95,6 +98,7 @@ class ClientInvariants:
         self.known = {cluster: known for cluster, known in self.known.items() if not cluster.connections.closed}
         self._check_streams()
         self.neighbours.deep(now_s)
+        self.readers.deep(now_s)
         before, self.well = self.well, {}
         for name in self._metadata.newest.topics_by_name if self._is_calm() else ():
             leaders = self._leaders_that_work(name)

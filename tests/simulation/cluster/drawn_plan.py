@@ -18,6 +18,7 @@ from tests.simulation.cluster.drawn_groups import with_groups
 from tests.simulation.cluster.drawn_quotas import with_quotas
 from tests.simulation.cluster.drawn_security import with_security
 from tests.simulation.cluster.drawn_transactions import with_transactions
+from tests.simulation.cluster.levels.drawn_levels import with_levels
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
     Aim,
@@ -35,6 +36,7 @@ from tests.simulation.cluster.plan import (
     TopicPlan,
     WriterPlan,
 )
+from tests.simulation.cluster.racks.drawn_racks import with_racks
 from tests.simulation.cluster.voters.drawn_voters import with_voters
 
 QUIET_SHARE = 0.1
@@ -169,7 +171,8 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
     plan = _with_kafka(draw, _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan))))
     plan = with_exactly_once(with_transactions(with_groups(plan)))
-    return with_voters(with_calendars(with_absences(with_floods(with_security(with_quotas(plan))))))
+    plan = with_voters(with_calendars(with_absences(with_floods(with_security(with_quotas(plan))))))
+    return with_levels(with_racks(plan))
 
 
 def _with_kafka(draw: random.Random, plan: Plan) -> Plan:

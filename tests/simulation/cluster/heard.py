@@ -89,7 +89,8 @@ class HeardNode(Probe):
             self._claims.isr_answered(request, response)
 
     def handling(self, request: Request) -> None:
-        if self._hosted is not None:
+        if self._hosted is not None and self._node is not None:
+            self._clients.readers.handling(self._node, request, self._hosted)
             self._clients.handling(self._machine, request, self._hosted)
 
     def handled(self, request: Request) -> None:

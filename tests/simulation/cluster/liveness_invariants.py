@@ -99,7 +99,7 @@ class LivenessInvariants:
         stopping = [m for m in self._machines if m.process is not None and m.asked_to_stop.is_set()]
         self._stopping = {m.name: self._stopping.get(m.name, now_s) for m in stopping}
         others_run = len(stopping) == 1 and sum(machine.node is None for machine in self._machines) == 1
-        if started or not others_run or self._led_s < now_s:
+        if started or not others_run or self._led_s < now_s or any(map(_stands_as_before, self._machines)):
             self._calm_stop_s = now_s  # the controller waits for the session of a broker that has died
         for name, since_s in self._stopping.items():
             if now_s - max(since_s, self._calm_s, self._calm_stop_s) > STOP_SECONDS:
@@ -168,6 +168,15 @@ class LivenessInvariants:
                         f"I30: {machine.name} has said nothing for {now_s - silent_since[machine.name]:.1f} s, and the"
                         f" controller {process.name}, active for {now_s - self._active[process]:.1f} s, serves with it"
                     )
+
+
+def _stands_as_before(machine: Machine) -> bool:
+    """True of a broker that crashed, and by its own metadata is still in service as the process of before."""
+    node = machine.node
+    if node is None or node.broker is None:
+        return False
+    known = node.loader.image.brokers.get(machine.config.node_id)
+    return known is not None and not known.fenced and known.incarnation_id != node.broker.lifecycle.incarnation_id
 
 
 def _active(machines: Sequence[Machine]) -> Iterator[tuple[Process, Node]]:

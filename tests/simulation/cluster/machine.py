@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -22,6 +22,7 @@ from broker.node.commands.initial_controllers import NO_OPTIONS, QuorumOptions
 from broker.node.environment import UNHEARD, Environment, Probe
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
+from metadata.features import TABLE, FeatureTable
 from metadata.records import UserScramCredentialRecord
 from penstock.errors import PenstockError
 from penstock.ids import RandomIds
@@ -62,6 +63,8 @@ class Machine:
     node: Node | None = None
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to stop the process that runs."""
+    features: FeatureTable = TABLE
+    """The feature levels that the release of the next process knows."""
     has_power: bool = True
     is_held: bool = False
     """Its operator works on its disks: nobody starts it."""
@@ -120,11 +123,15 @@ class Machine:
         return self.process is process and self.node is not None and not self.asked_to_stop.is_set()
 
     def format(
-        self, cluster_id: str, users: Sequence[UserScramCredentialRecord] = (), quorum: QuorumOptions = NO_OPTIONS
+        self,
+        cluster_id: str,
+        users: Sequence[UserScramCredentialRecord] = (),
+        quorum: QuorumOptions = NO_OPTIONS,
+        levels: Mapping[str, int] | None = None,
     ) -> None:
         """Before the first start; takes no time."""
         make_parents(self.disk, self.config.log_dirs)
-        format_node(self.config, cluster_id, self.disk, self.ids(), users=users, quorum=quorum)
+        format_node(self.config, cluster_id, self.disk, self.ids(), users=users, quorum=quorum, levels=levels)
 
     def ids(self) -> RandomIds:
         return RandomIds(self.new_random())
@@ -160,7 +167,7 @@ class Machine:
         environment = self.environment(process)
         try:
             log_manager = open_log_dirs(self.config, environment, lambda progress: None)
-            node = Node(self.config, log_manager, environment)
+            node = Node(self.config, log_manager, environment, features=self.features)
         except (PenstockError, OSError) as error:
             self._over(process, error)
             return

@@ -12,7 +12,9 @@ from enum import StrEnum
 
 from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan
 from tests.simulation.cluster.flood_plan import FloodPlan
+from tests.simulation.cluster.levels.level_plan import LevelPlan
 from tests.simulation.cluster.network import Weather
+from tests.simulation.cluster.racks.rack_plan import RackPlan
 from tests.simulation.cluster.voters.voter_plan import VoterPlan
 
 
@@ -367,6 +369,10 @@ class Plan:
     """Whose calendars are wrong; None: nobody's by more than a fault makes it."""
     voter_changes: VoterPlan | None = None
     """None: the voters are all controllers, and stay so."""
+    levels: LevelPlan | None = None
+    """None: all nodes are of this release, and their levels are those of release 0.2.0."""
+    racks: RackPlan | None = None
+    """The racks of nodes and consumers; None: nobody has one, and consumers read from leaders alone."""
 
     @property
     def brokers(self) -> tuple[int, ...]:

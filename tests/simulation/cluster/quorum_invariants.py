@@ -24,6 +24,7 @@ from raft.voters import VoterSet
 from storage.disk.sealed_text import unseal_json
 from tests.simulation.cluster.durable_log import Committed, DurableLog, Violated, durable_entries
 from tests.simulation.cluster.durable_metadata import DurableMetadata
+from tests.simulation.cluster.levels.level_history import LevelHistory
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.voters.voter_sets import VoterSets
 from tests.support.losing_fs import File
@@ -76,6 +77,7 @@ class QuorumInvariants:
         """On disks, each once for each disk; and such as a leader sent and its follower took."""
         self._leaders: dict[int, int] = {}
         self.sets = VoterSets(machines)
+        self.levels = LevelHistory(machines)
         self._controllers = [m for m in machines if m.config.is_controller]
         self._voices: dict[tuple[str, str], _Voice] = {}
         """By name and disk, whatever became of the disk."""
@@ -111,6 +113,7 @@ class QuorumInvariants:
     def _on_disk(self, name: str, image: MetadataImage) -> None:
         try:
             self.sets.snapshot(name, image)
+            self.levels.snapshot(name, image)
         except Violated as wrong:
             self._broken(str(wrong))
         self.snapshots["on_disk"] += 1
@@ -298,6 +301,7 @@ class QuorumInvariants:
         self._committed_by_voters = core.voters
         known = len(self.committed.batches)
         reached = self.committed.extend(self.voices[holders[0]].log, high_watermark)
+        self.levels.extend(self.committed.batches[known:])
         if self.sets.is_watched:
             self.sets.extend(self.committed.batches[known:], self.committed.end)
         if reached < high_watermark:

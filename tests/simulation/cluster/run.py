@@ -6,6 +6,7 @@
     python -m tests.simulation.cluster --seeds 0-99 --secure         the same, and each cluster is secured (security/)
     python -m tests.simulation.cluster --seeds 0-199 --calendars     the same, and calendars are wrong (calendars/)
     python -m tests.simulation.cluster --seeds 0-199 --voters        the same, and the voters change (voters/)
+    python -m tests.simulation.cluster --seeds 0-199 --levels        the same, with nodes of two releases (levels/)
     python -m tests.simulation.cluster --shrink 7                    the shortest story that still fails as seed 7 does
     python -m tests.simulation.cluster --sum FILE [FILE …]           rows of earlier campaigns as one
     python -m tests.simulation.cluster --mutants [NAME …]            a hunt for mistakes, see mutants/hunt.py
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from tests.simulation.cluster.calendars.drawn_calendars import with_calendars
 from tests.simulation.cluster.campaign import Campaign, row_of
 from tests.simulation.cluster.drawn_plan import SECONDS, draw_plan
 from tests.simulation.cluster.drawn_security import with_security
+from tests.simulation.cluster.levels.drawn_levels import with_levels
 from tests.simulation.cluster.lost_disk_plan import draw_lost_disk_plan
 from tests.simulation.cluster.mutants.hunt import SEEDS_MAX, run_mutants
 from tests.simulation.cluster.plan import Plan
@@ -40,19 +43,39 @@ from tests.simulation.cluster.world import Outcome, World
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run_seed(
-    seconds: float, transcript: bool, lost_disk: bool, secure: bool, calendars: bool, voters: bool, seed: int
-) -> tuple[Outcome, float]:
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Which plans a campaign has: those of a seed as they are drawn, or each with what an option adds to it."""
+
+    seconds: float
+    lost_disk: bool = False
+    secure: bool = False
+    calendars: bool = False
+    voters: bool = False
+    levels: bool = False
+
+    def plan(self, seed: int) -> Plan:
+        plan = draw_lost_disk_plan(seed) if self.lost_disk else draw_plan(seed, self.seconds)
+        if self.secure:
+            plan = with_security(plan, share=1.0)
+        if self.calendars:
+            plan = with_calendars(plan, share=1.0)
+        if self.levels:
+            plan = with_levels(plan, share=1.0)
+        return with_voters(plan, share=1.0) if self.voters else plan
+
+    @property
+    def words(self) -> str:
+        """The options that say it again, each with a space after it."""
+        seconds = "" if self.seconds == SECONDS else f"--seconds {self.seconds:g} "
+        said = (f"--{one.name.replace('_', '-')} " for one in fields(self) if getattr(self, one.name) is True)
+        return "".join([seconds, *said])
+
+
+def run_seed(kinds: Kinds, transcript: bool, seed: int) -> tuple[Outcome, float]:
     """The outcome, and the processor time that it took."""
     began = time.process_time()
-    plan = draw_lost_disk_plan(seed) if lost_disk else draw_plan(seed, seconds)
-    if secure:
-        plan = with_security(plan, share=1.0)
-    if calendars:
-        plan = with_calendars(plan, share=1.0)
-    if voters:
-        plan = with_voters(plan, share=1.0)
-    return World(plan, transcript=transcript).run(), time.process_time() - began
+    return World(kinds.plan(seed), transcript=transcript).run(), time.process_time() - began
 
 
 def line(outcome: Outcome, took_s: float) -> str:
@@ -76,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--secure", action="store_true", help="clients log in, nodes show certificates, ACLs count")
     parser.add_argument("--calendars", action="store_true", help="nodes' calendars are days and years wrong")
     parser.add_argument("--voters", action="store_true", help="voters are added and removed, by records of the log")
+    parser.add_argument("--levels", action="store_true", help="nodes of two releases are rolled, and levels change")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="cut its plan down, print it and its transcript")
     parser.add_argument("--runs", type=int, default=RUNS_MAX, help="at most so many to shrink a plan")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add a JSON line for each seed")
@@ -87,29 +111,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return sum_up(options.sum)
     if options.mutants is not None:
         return run_mutants(options.mutants, options.processes, options.seeds_max)
+    kinds = Kinds(**{one.name: getattr(options, one.name) for one in fields(Kinds)})
     if options.shrink is not None:
-        return shrink_seed(options.shrink, options.seconds, options.runs, voters=options.voters)
+        return shrink_seed(kinds, options.shrink, options.runs)
     first, _, last = options.seeds.partition("-")
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
-        run = partial(
-            run_seed,
-            options.seconds,
-            options.transcript,
-            options.lost_disk,
-            options.secure,
-            options.calendars,
-            options.voters,
-        )
-        return report(
-            pool.imap_unordered(run, seeds),
-            log=options.log or options.transcript,
-            rows=options.rows,
-        )
+        found = pool.imap_unordered(partial(run_seed, kinds, options.transcript), seeds)
+        return report(found, kinds.words, log=options.log or options.transcript, rows=options.rows)
 
 
-def report(found: Iterable[tuple[Outcome, float]], *, log: bool, rows: Path | None = None) -> int:
-    """Prints outcomes as they come; returns the exit code."""
+def report(found: Iterable[tuple[Outcome, float]], words: str, *, log: bool, rows: Path | None = None) -> int:
+    """Prints outcomes as they come; returns the exit code. `words`: the options of the campaign."""
     campaign, commit = Campaign(), commit_here() if rows is not None else ""
     for outcome, took_s in found:
         sys.stdout.write(f"{line(outcome, took_s)}\n")
@@ -118,7 +131,7 @@ def report(found: Iterable[tuple[Outcome, float]], *, log: bool, rows: Path | No
         for failure in outcome.failures:
             sys.stdout.write(f"  FAILED: {failure}\n")
         if outcome.failures:
-            sys.stdout.write(f"  python -m tests.simulation.cluster --seed {outcome.seed} --transcript\n")
+            sys.stdout.write(f"  python -m tests.simulation.cluster {words}--seed {outcome.seed} --transcript\n")
         sys.stdout.flush()
         row = row_of(outcome, took_s, commit)
         campaign.add(row)
@@ -128,7 +141,7 @@ def report(found: Iterable[tuple[Outcome, float]], *, log: bool, rows: Path | No
     return ended(campaign)
 
 
-def shrink_seed(seed: int, seconds: float, runs_max: int, *, voters: bool = False) -> int:
+def shrink_seed(kinds: Kinds, seed: int, runs_max: int) -> int:
     """Prints the smallest plan that was found, as Python, and what happens in it."""
 
     def run(plan: Plan) -> list[str]:
@@ -137,8 +150,7 @@ def shrink_seed(seed: int, seconds: float, runs_max: int, *, voters: bool = Fals
         sys.stderr.write(f"{len(plan.faults)} faults, {len(plan.nodes)} nodes, {plan.seconds:.1f} s: {said[:100]}\n")
         return failures
 
-    plan = draw_plan(seed, seconds)
-    found = shrink(with_voters(plan, share=1.0) if voters else plan, run, runs_max)
+    found = shrink(kinds.plan(seed), run, runs_max)
     if found is None:
         sys.stdout.write(f"seed {seed} does not fail\n")
         return 0

@@ -198,7 +198,7 @@ def _with_topics(plan: Plan, topics: tuple[TopicPlan, ...]) -> Plan:
 def _fewer_nodes(plan: Plan) -> Iterator[Plan]:
     """Without one that no fault is of, the last first; topics then have as many replicas as there are brokers left. A
     plan names the voters that change by their places."""
-    if plan.voter_changes is not None:
+    if plan.voter_changes is not None or plan.levels is not None:
         return
     for gone in reversed(range(len(plan.nodes))):
         if len(plan.nodes) == 1 or any(fault.target == gone for fault in plan.faults):

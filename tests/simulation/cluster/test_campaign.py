@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.cluster.run import main, report
+from tests.simulation.cluster.run import Kinds, main, report
 from tests.simulation.cluster.world import Outcome
 
 
@@ -24,9 +24,9 @@ def outcomes() -> list[tuple[Outcome, float]]:
 
 def test_rows_of_two_campaigns_are_summed_up_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = tmp_path / "rows.jsonl"
-    assert report(outcomes()[:1], log=False, rows=rows) == 0
-    assert report(outcomes()[1:], log=False, rows=rows) == 1
-    assert "seed 2 --transcript" in capsys.readouterr().out
+    assert report(outcomes()[:1], "", log=False, rows=rows) == 0
+    assert report(outcomes()[1:], Kinds(30.0, voters=True).words, log=False, rows=rows) == 1
+    assert "cluster --voters --seed 2 --transcript" in capsys.readouterr().out
     assert main(["--sum", str(rows)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("KILL ") and line.split()[1:4] == ["3", "·", "2"] for line in lines)

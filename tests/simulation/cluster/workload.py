@@ -51,11 +51,13 @@ from tests.simulation.cluster.plan import (
 )
 from tests.simulation.cluster.processing.group import Processing
 from tests.simulation.cluster.quota_invariants import QuotaInvariants
+from tests.simulation.cluster.racks.rack_plan import RackDraw
 from tests.simulation.cluster.rpc import SimulatedTransport
 from tests.simulation.cluster.sink.application import SinkApplication
 from tests.simulation.cluster.transactions.work import Transactions
 
 if TYPE_CHECKING:
+    from tests.simulation.cluster.levels.level_operator import LevelOperator
     from tests.simulation.cluster.security.secured import Secured
     from tests.simulation.cluster.voters.voter_operator import VoterOperator
 
@@ -133,6 +135,7 @@ class Clients:
         self.refused: Counter[str] = Counter()
         """Calls of operators, and errors that they were told, by their names."""
         self.quotas = QuotaInvariants(plan)
+        self.racks = RackDraw(plan.racks, plan.seed)
         self.keyed = keyed_topics(self)
         self.groups = [Group(self, each) for each in plan.groups]
         self.transactions = Transactions(self)
@@ -140,6 +143,7 @@ class Clients:
         self.sinks = [SinkApplication(self, each) for each in plan.sinks]
         self.keeper = Keeper(self, plan.calendars) if plan.calendars is not None else None
         self.voter_operator: VoterOperator | None = None
+        self.level_operator: LevelOperator | None = None
         self.secured: Secured | None = None
         """Everything that is tried besides on a secured cluster."""
         self.possible_duplicates: dict[int, int] = {}
@@ -230,6 +234,7 @@ class Clients:
             *(self.secured.works() if self.secured is not None else []),
             *(self.keeper.works() if self.keeper is not None else []),
             *(self.voter_operator.works() if self.voter_operator is not None else []),
+            *(self.level_operator.works() if self.level_operator is not None else []),
         ]
 
     def producer(
@@ -438,9 +443,10 @@ class Clients:
     # -- readers -------------------------------------------------------------------------------------------------------
 
     def consumer(self, **options: Any) -> AsyncConsumer:
-        options = {"auto_offset_reset": "none", **self._ages(), **self._login, **options}
+        options = {"auto_offset_reset": "none", **self._ages(), **self._login, **self.racks.options(), **options}
         consumer = AsyncConsumer(self.bootstrap, environment=self.environment(), **options)
         self._invariants.watch(core_of(consumer).cluster)
+        self._invariants.readers.watch(core_of(consumer))
         return consumer
 
     def cluster_client(self) -> ClusterClient:

@@ -26,6 +26,7 @@ from zlib import crc32
 
 from broker.config.config import parse_config
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
+from metadata.features import TABLE
 from penstock.errors import InvariantViolation
 from penstock.ids import RandomIds
 from penstock.testing.layout import Layout
@@ -38,6 +39,8 @@ from tests.simulation.cluster.clients.readers import find_ends, read_final
 from tests.simulation.cluster.conditions import conditions, works
 from tests.simulation.cluster.disk_faults import DiskWork
 from tests.simulation.cluster.invariants import Invariants, ToldLedger
+from tests.simulation.cluster.levels.level_operator import LevelOperator
+from tests.simulation.cluster.levels.rolled import OLDER_RELEASE, RolledNodes
 from tests.simulation.cluster.log_places import between_log_dirs
 from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
@@ -147,6 +150,9 @@ class World:
         if plan.voter_changes is not None:
             sets = self.invariants.quorum.sets
             self.clients.voter_operator = VoterOperator(self.clients, plan.voter_changes, sets)
+        if plan.levels is not None:
+            history = self.invariants.quorum.levels
+            self.clients.level_operator = LevelOperator(self.clients, plan.levels, history, RolledNodes(self.machines))
         if plan.security is not None:
             self.clients.secured = self.invariants.secured = self._secured(
                 plan.security, dict(zip(plan.brokers, endpoints, strict=True))
@@ -182,6 +188,7 @@ class World:
                 **self.quorum.config(),
                 "log.dirs": [f"/machine/node-{index}/data-{number}" for number in range(node.log_dirs)],
                 **security_config(plan, listeners),
+                **(plan.racks.config(index) if plan.racks is not None and node.is_broker else {}),
             }
         )
         time = MachineTime(self.scheduler, node.clock_rate)
@@ -190,7 +197,12 @@ class World:
                 time.set_calendar(setting.off_ms)
         machine = Machine(f"node-{index}", config, self.network, self._failed, time)
         machine.faults.cold_share, machine.faults.sync_seconds = plan.cold_share, plan.sync_seconds
-        machine.format(self.cluster_id, first_users(plan) if node.is_voter else (), self.quorum.options(index))
+        users, levels = first_users(plan) if node.is_voter else (), None
+        if plan.levels is not None and index in plan.levels.old:
+            machine.features = OLDER_RELEASE
+        elif plan.levels is not None and not plan.levels.old and node.is_voter:
+            levels = TABLE.newest()
+        machine.format(self.cluster_id, users, self.quorum.options(index), levels)
         if plan.security is not None:
             self.network.certificates[machine.name] = certificate(self.cluster_id, index)
         return machine
@@ -244,7 +256,9 @@ class World:
         outcome.worst_ack_ms = clients.worst_ack_ms
         outcome.given_back = self.invariants.given_back()
         outcome.throttles = Counter(changed=clients.calls["throttles changed"], held=self.invariants.copies_held)
-        shown = ("moves ", "brokers ", "voters ")
+        for stopped in self.invariants.quorum.levels.stopped():
+            self.fail(stopped)
+        shown = ("moves ", "brokers ", "voters ", "levels ")
         outcome.moves = Counter({what: count for what, count in clients.calls.items() if what.startswith(shown)})
         outcome.moves["moves between log dirs completed"] = self.invariants.moved_logs
         outcome.producers = self.invariants.producers.counted()

@@ -30,6 +30,7 @@ DESTROYING = (
     "acls delete",
     "brokers unregister",
     "elect-leaders",
+    "features downgrade",
     "groups delete",
     "groups delete-offsets",
     "quorum make-dynamic",

@@ -16,6 +16,7 @@ from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
 from penstock.messages.client_apis import CREATE_TOPICS, FETCH, METADATA
 from penstock.messages.configs import ConfigSource, DescribeConfigsResponse
+from penstock.messages.features import UpdateFeaturesRequest
 from penstock.messages.fields import none_if, on_wire
 from penstock.messages.groups.classic_protocol import HeartbeatRequest
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, TopicIdPartitions
@@ -148,6 +149,7 @@ def test_the_table_has_every_method_of_the_protos_where_its_kind_says() -> None:
 def test_the_controller_decides_every_api_that_is_its_own() -> None:
     asked = [api for api in APIS.values() if api.kind in (ApiKind.FORWARDED, ApiKind.CONTROLLER)]
     with_more = {api.request for api in (ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER)}
+    with_more.add(UpdateFeaturesRequest)
     assert {api.request for api in asked} == DECISIONS.keys() | with_more | set(VOTER_REQUESTS)
 
 

@@ -32,6 +32,7 @@ KAFKAS = {
     "DescribeCluster": Operation.DESCRIBE,
     "DescribeQuorum": Operation.DESCRIBE,
     "AddVoter": Operation.ALTER,
+    "DescribeFeatures": Operation.DESCRIBE,
     "RemoveVoter": Operation.ALTER,
     "MakeQuorumDynamic": Operation.ALTER,
     "DescribeLogDirs": Operation.DESCRIBE,

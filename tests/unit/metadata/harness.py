@@ -97,6 +97,7 @@ class Cluster:
         return len(self.log)
 
     def commit(self, result: ControllerResult[T]) -> T:
+        self.controller.check_is_readable(result.records)
         for record in result.records:
             same = decode_record(encode_record(record))
             assert same == record

@@ -22,6 +22,7 @@ from metadata.records import (
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -85,6 +86,8 @@ RECORDS: list[Record] = [
     ClientQuotaRecord("request_percentage", "", "äpp", None, 0.5),
     ClientQuotaRecord("producer_byte_rate", "anna"),
     VotersRecord(VOTERS),
+    FeatureLevelRecord("metadata.version", 2, "0.3.0"),
+    RegisterBrokerRecord(1, "incarnation", 42, "host", 9192, features="metadata.version=1-2"),
     NoOpRecord(),
 ]
 
@@ -145,6 +148,10 @@ VERSION_0: list[tuple[bytes, Record]] = [
         VotersRecord(VOTERS),
     ),
     (b'{"type":"NoOp","version":0}', NoOpRecord()),
+    (
+        b'{"type":"FeatureLevel","version":0,"name":"group.version","level":0,"since":"0.2.0"}',
+        FeatureLevelRecord("group.version", 0, "0.2.0"),
+    ),
 ]
 """Logs on disk hold these bytes: never edit a line, only add some. One of each type."""
 
@@ -174,6 +181,7 @@ def test_record_is_written_in_the_oldest_version_that_can_say_it() -> None:
     registered = RegisterBrokerRecord(1, "i", 42, "host", 9192, inter_broker_host="in", flush_policy="os")
     assert version(registered) == 3, "a broker with one listener for clients: nodes of the release before read it"
     assert version(replace(registered, listeners=("OUTSIDE://node-1:9093",))) == 4
+    assert version(replace(registered, features="metadata.version=1-2")) == 5
 
 
 def test_partition_of_an_older_release_has_no_directories_and_a_change_of_them_is_read() -> None:

@@ -54,7 +54,9 @@ def test_answers_and_fetches_are_read_as_they_were_written() -> None:
     assert number == 9 and answer.more_follows and answer.partitions[0] == results[0]
     told = answer.partitions[1].error
     assert isinstance(told, InvalidRecordError) and told.record_errors == refused.record_errors
-    asked = FetchRequest(4, 5, 6, 7, 8, [FetchPartition(A, "id", 9, 1, 2, 3, 4)], [B], "cluster", read_committed=True)
+    asked = FetchRequest(
+        4, 5, 6, 7, 8, [FetchPartition(A, "id", 9, 1, 2, 3, 4)], [B], "cluster", read_committed=True, rack_id="a"
+    )
     header = (2, "me")
     assert streams.fetch_request_from_bytes(streams.fetch_request_to_bytes(header, asked)) == (header, asked)
     found = FetchResponse(
@@ -63,6 +65,7 @@ def test_answers_and_fetches_are_read_as_they_were_written() -> None:
                 A, "id", 1, None, 5, 0, b"r" * 70_000, None, 4, [AbortedTransaction(7, 1), AbortedTransaction(8, 2)]
             ),
             PartitionFetchResult(B, "id", 1, diverging_epoch=EpochEndOffset(3, 4)),
+            PartitionFetchResult(B, "id", 1, preferred_read_replica=0),
         ]
     )
     assert streams.fetch_response_from_bytes(streams.fetch_response_to_bytes(6, found)) == (6, found)

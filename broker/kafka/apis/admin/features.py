@@ -1,20 +1,16 @@
-"""UpdateFeatures 0 to 2 (KIP-584). A client can raise one level: `kraft.version` 1 makes the quorum dynamic (KIP-853).
+"""UpdateFeatures 0 to 2 (KIP-584): levels of features are raised and lowered by the active controller, all or none.
 
-Each record and message of the metadata has a version of its own, and a newer one is written once all nodes can read it.
-So an update to any other level is refused by the error of the request, and before version 2 by its own row, too:
-clients look at either. One to the level that a feature has (features.py), and an empty one, succeed. Where one update
-is refused, nothing is changed.
+Before version 1 a client can only say that an update may be a downgrade, and means a safe one. A refused update is the
+error of the request, and before version 2 of its own row, too: clients look at either. `kraft.version` 1 makes the
+quorum dynamic (KIP-853). Not here: which level may be changed when (metadata/controller/features.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from broker.kafka.api_row import over, serves
+from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.features import KRAFT_VERSION, Feature, features_with
-from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.features import (
     FeatureUpdateKey,
@@ -23,47 +19,66 @@ from broker.kafka.schemas.features import (
     UpdateFeaturesResponse,
 )
 from penstock.errors import ApiError, InvalidUpdateVersionError
-from penstock.messages import voters
-from penstock.messages.security.acls import Operation
-from penstock.messages.voter_apis import MAKE_QUORUM_DYNAMIC
+from penstock.messages import features as messages
+from penstock.messages.feature_apis import UPDATE_FEATURES
+from penstock.messages.features import FeatureUpgradeType
 
-API = "UpdateFeatures"
-FIRST_WITHOUT_ROWS = 2
+API: Final = "UpdateFeatures"
+FIRST_WITHOUT_ROWS: Final = 2
+ELEMENTS_MAX: Final = 200
+_TYPES: Final = {
+    1: FeatureUpgradeType.UPGRADE,
+    2: FeatureUpgradeType.SAFE_DOWNGRADE,
+    3: FeatureUpgradeType.UNSAFE_DOWNGRADE,
+}
+"""Kafka's numbers."""
 
 
-def update_features(parts: PlanParts, asked: Asked, body: UpdateFeaturesRequest) -> Plan:
-    parts.rights.check_cluster(asked.caller, API, Operation.ALTER)
-    features = features_with(parts.voters())
-    errors = {update.feature: _refusal(features, update) for update in body.feature_updates}
-    wanted = {update.feature: update.max_version_level for update in body.feature_updates}
-    raises = wanted.get(KRAFT_VERSION, 0) > features[KRAFT_VERSION].level
-    if raises and not body.validate_only and not any(errors.values()):
-        request = voters.MakeQuorumDynamicRequest(timeout_ms=max(body.timeout_ms, 0))
-        answer: voters.VoterChangeResponse = yield Ask(MAKE_QUORUM_DYNAMIC.name, request)
-        errors[KRAFT_VERSION] = None if answer.is_so_already else answer.error
-    whole = next((error for error in errors.values() if error is not None), None)
+def update_features(asked: Asked, body: UpdateFeaturesRequest) -> Plan:
+    updates = tuple(_update(asked, update) for update in body.feature_updates)
+    request = messages.UpdateFeaturesRequest(updates, body.validate_only, max(body.timeout_ms, 0))
+    answer: messages.UpdateFeaturesResponse = yield Ask(UPDATE_FEATURES.name, request)
     rows = [
         UpdatableFeatureResult(
-            feature=feature, error_code=code_of(error, API, asked.version), error_message=message_of(error)
+            feature=one.name, error_code=code_of(one.error, API, asked.version), error_message=message_of(one.error)
         )
-        for feature, error in errors.items()
+        for one in answer.results
     ]
     return UpdateFeaturesResponse(
-        error_code=code_of(whole, API, asked.version), error_message=message_of(whole), results=rows
+        error_code=code_of(answer.error, API, asked.version), error_message=message_of(answer.error), results=rows
     )
 
 
-def _refusal(features: Mapping[str, Feature], update: FeatureUpdateKey) -> ApiError | None:
-    feature = features.get(update.feature)
-    if feature is None:
-        return InvalidUpdateVersionError(
-            f"{update.feature[:64]!r} is no feature of this cluster: what it is called elsewhere needs no update here"
+def _update(asked: Asked, update: FeatureUpdateKey) -> messages.FeatureUpdate:
+    if asked.version == 0:
+        kind = FeatureUpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else FeatureUpgradeType.UPGRADE
+        return messages.FeatureUpdate(update.feature, update.max_version_level, kind)
+    found = _TYPES.get(update.upgrade_type)
+    if found is None:
+        raise InvalidUpdateVersionError(
+            f"{update.feature[:64]!r}: there is no upgrade type {update.upgrade_type}; 1 is an upgrade, 2 a safe"
+            " downgrade, 3 an unsafe one"
         )
-    if update.feature == KRAFT_VERSION and feature.level <= update.max_version_level <= feature.last:
-        return None
-    if update.max_version_level != feature.level:
-        return InvalidUpdateVersionError(f"{update.feature} is {feature.level} in this release, and cannot be changed")
-    return None
+    return messages.FeatureUpdate(update.feature, update.max_version_level, found)
 
 
-SERVED: Final = (serves(UpdateFeaturesRequest, UpdateFeaturesResponse, (0, 2), over(update_features)),)
+def _failed(asked: Asked, body: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:
+    """The answer where the request as a whole is refused."""
+    code, message = code_of(error, API, asked.version), message_of(error)
+    rows = [
+        UpdatableFeatureResult(feature=update.feature, error_code=code, error_message=message)
+        for update in body.feature_updates
+    ]
+    return UpdateFeaturesResponse(error_code=code, error_message=message, results=rows)
+
+
+SERVED: Final = (
+    serves(
+        UpdateFeaturesRequest,
+        UpdateFeaturesResponse,
+        (0, 2),
+        alone(update_features),
+        failed=_failed,
+        elements_max=ELEMENTS_MAX,
+    ),
+)

@@ -1,6 +1,7 @@
 """Fetch: records of partitions, in versions 4 to 18.
 
     v7     incremental sessions (KIP-227): a request names only what has changed, and is answered with what is new
+    v11    a consumer names its rack, and is told of a follower there (KIP-392)
     v12    a position has the epoch of the record before it, so that the answer says where the histories part (KIP-320)
     v13    topics have ids instead of names
     v15    a follower names itself elsewhere; it is refused here, as at every listener for clients
@@ -112,6 +113,7 @@ class FetchPlans:
                 forgotten,
                 is_full=is_full,
                 read_committed=read_committed,
+                rack_id=body.rack_id,
             ),
             session,
         )

@@ -61,6 +61,7 @@ def answer_to(
             current_leader=_NO_LEADER,
             snapshot_id=_NO_SNAPSHOT,
             aborted_transactions=_aborted(result) if result.aborted else no_aborted,
+            preferred_read_replica=result.preferred_read_replica,
             records=result.records,
         )
         if result.error is not None:

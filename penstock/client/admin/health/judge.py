@@ -34,6 +34,7 @@ from penstock.client.admin.health.node_checks import (
     certificates,
     clocks,
     disk_use,
+    feature_levels,
     group_progress,
     held_up_readers,
     is_partial,
@@ -43,6 +44,7 @@ from penstock.client.admin.health.node_checks import (
 )
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.messages.cluster import PartitionTrouble
+from penstock.messages.features import FeaturesInfo
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import QuorumInfo
 
@@ -50,9 +52,9 @@ VOTER_SILENT_MS = 10_000
 """A node hears from the quorum at least each second; an election takes less than this, too."""
 
 
-def judge(views: ClusterViews, quorum: QuorumInfo | None) -> ClusterHealth:
+def judge(views: ClusterViews, quorum: QuorumInfo | None, features: FeaturesInfo | None = None) -> ClusterHealth:
     """Every check, in the order in which a person should look at them. `quorum` is None for a user who may not describe
-    the cluster: what that hides is a check of its own."""
+    the cluster: what that hides is a check of its own. `features` are None where they are not known."""
     checks = (
         _quorum(views, quorum),
         _controller(views, quorum),
@@ -70,6 +72,7 @@ def judge(views: ClusterViews, quorum: QuorumInfo | None) -> ClusterHealth:
         certificates(views),
         clocks(views),
         releases(views),
+        feature_levels(features),
         settings(views),
         client_listeners(views),
         open_node_listeners(views, quorum),

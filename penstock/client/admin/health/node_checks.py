@@ -19,6 +19,7 @@ from penstock.client.admin.health.health_check import (
     HealthCheck,
     nodes_listed,
 )
+from penstock.messages.features import METADATA_VERSION, FeaturesInfo
 
 DAY_MS = 86_400_000
 ENDS_SOON_MS = 30 * DAY_MS
@@ -156,6 +157,26 @@ def releases(views: ClusterViews) -> HealthCheck:
         WARNING,
         f"brokers run {' and '.join(told)}",
         "finish the upgrade, node by node (docs/upgrading.md)",
+    )
+
+
+def feature_levels(features: FeaturesInfo | None) -> HealthCheck:
+    """A `metadata.version` below the one that every node supports: what a new release brought is not in use yet."""
+    found = features.feature(METADATA_VERSION) if features is not None else None
+    if features is None or found is None:
+        return HealthCheck("feature levels", OK, "not known: an older release, or no controller answers this user")
+    supported = [
+        next((one.last for one in node.ranges if one.name == METADATA_VERSION), found.level) for node in features.nodes
+    ]
+    if min(supported, default=found.level) <= found.level:
+        return HealthCheck("feature levels", OK, f"{METADATA_VERSION} is {found.level}")
+    level = min(supported)
+    return HealthCheck(
+        "feature levels",
+        WARNING,
+        f"{METADATA_VERSION} is {found.level}, and every node knows {level}",
+        "once no older release will be installed again: `penstock features upgrade --feature"
+        f" {METADATA_VERSION}={level}`",
     )
 
 

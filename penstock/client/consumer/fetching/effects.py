@@ -47,4 +47,12 @@ class LookUpReset:
     why: str
 
 
-Effect = Deliver | ReportError | FindLeader | LookUpReset
+@dataclass(frozen=True, slots=True)
+class ReadElsewhere:
+    """The partition is read at another node from now on: at a follower, or at its leader again."""
+
+    topic_partition: TopicPartition
+    is_at_follower: bool
+
+
+Effect = Deliver | ReportError | FindLeader | LookUpReset | ReadElsewhere

@@ -23,7 +23,7 @@ from penstock.client.consumer.fetching.fetch_session_view import FetchSessionVie
 from penstock.client.wire.connection import Connection, ConsumerFetchStream
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
-from penstock.types import TopicPartition
+from penstock.types import NO_LEADER, TopicPartition
 
 SILENCE_MS = 1_000
 """A broker is suspected of silence when its answer is this late, and again each time this long has passed."""
@@ -46,9 +46,9 @@ class LinkOwner(Protocol):
         """The partitions to fetch from this broker now; empty while the buffer is full."""
         ...
 
-    def call(self, delta: SessionDelta) -> FetchRequest: ...
+    def call(self, node_id: int, delta: SessionDelta) -> FetchRequest: ...
 
-    def on_answer(self, answer: FetchResponse) -> None:
+    def on_answer(self, node_id: int, answer: FetchResponse) -> None:
         """Moves the positions on and puts the records into the buffer, in one step."""
         ...
 
@@ -58,8 +58,9 @@ class LinkOwner(Protocol):
 
     def on_broken(self, node_id: int, error: ApiError) -> None: ...
 
-    def on_refused(self, refusal: FetchRefusal) -> None:
-        """Asking again does not help: the user gets the error, after what was fetched before."""
+    def on_refused(self, node_id: int, refusal: FetchRefusal) -> None:
+        """Asking again does not help: the user gets the error, after what was fetched before. A follower's does not
+        count."""
         ...
 
     def on_cancelled(self, link: FetchLink) -> None:
@@ -142,7 +143,7 @@ class FetchLink:
         self._refusal.error = error
         if not self._refusal.queued:
             self._refusal.queued = True
-            self._owner.on_refused(self._refusal)
+            self._owner.on_refused(self.node_id, self._refusal)
 
     def _drop_stream(self) -> None:
         if self._stream is not None:
@@ -159,7 +160,7 @@ class FetchLink:
                 continue
             if self._stream is None:
                 self._stream = self.connection.open_fetch()
-            answer = await self._exchange(self._stream, self._owner.call(self._session.advance(wanted)))
+            answer = await self._exchange(self._stream, self._owner.call(self.node_id, self._session.advance(wanted)))
             self._note_throttle(answer.throttle_time_ms)
             if answer.error is not None:
                 raise answer.error
@@ -168,7 +169,7 @@ class FetchLink:
             self._refusal.error = None
             self._session.forget(r.partition for r in answer.partitions if r.error is not None)
             self._session.sent(r.partition for r in answer.partitions if says_something(r))
-            self._owner.on_answer(answer)
+            self._owner.on_answer(self.node_id, answer)
             del answer  # its megabytes are freed before the next ones come
 
     def _note_throttle(self, throttle_ms: int) -> None:
@@ -227,5 +228,5 @@ class FetchLink:
 
 
 def says_something(result: PartitionFetchResult) -> bool:
-    """True if the broker takes the fetcher for told: records, or where the log diverges."""
-    return bool(result.records) or result.diverging_epoch is not None
+    """True if the broker takes the fetcher for told: records, where the log diverges, or which follower to ask."""
+    return bool(result.records) or result.diverging_epoch is not None or result.preferred_read_replica != NO_LEADER

@@ -1,8 +1,9 @@
 """Fetches ahead for a consumer: the driver between positions, brokers and the buffer.
 
-One link per broker that leads something assigned; a link whose broker leads nothing of it any more is ended at once,
-whatever it waits for. Positions decide what an answer means; the effects are done here: bytes and errors go to the
-buffer, a changed leader is followed, a lost position is looked up (look_ups.py). Works on one event loop.
+One link per broker at which something assigned is read: its leader, or a follower that the leader has named. A link
+whose broker has nothing of it any more is ended at once, whatever it waits for. Positions decide what an answer means;
+the effects are done here: bytes and errors go to the buffer, a changed leader is followed, a lost position is looked up
+(look_ups.py). Works on one event loop.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from penstock.client.cluster.by_leader import check_partitions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_metrics import FetchStatistics
-from penstock.client.consumer.fetching.effects import Deliver, Effect, FindLeader, ReportError
+from penstock.client.consumer.fetching.effects import Deliver, Effect, FindLeader, ReadElsewhere, ReportError
 from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer, FetchRefusal
 from penstock.client.consumer.fetching.fetch_link import FetchLink, Wanted
 from penstock.client.consumer.fetching.fetch_session_view import SessionDelta
@@ -27,7 +28,7 @@ from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.options.config import ConsumerConfig
 from penstock.errors import ApiError, LeaderNotAvailableError, UnknownTopicOrPartitionError
 from penstock.messages.fetch import FetchRequest, FetchResponse
-from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, TopicPartition
+from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_LEADER, TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class Fetcher:
         now_ms = self._cluster.clock.now_ms()
         return self._positions.wanted(node_id, self._cluster.cache, self._config.max_partition_fetch_bytes, now_ms)
 
-    def call(self, delta: SessionDelta) -> FetchRequest:
+    def call(self, node_id: int, delta: SessionDelta) -> FetchRequest:
         self._counts["requests"] += 1
         config = self._config
         return FetchRequest(
@@ -82,16 +83,22 @@ class Fetcher:
             delta.changed,
             delta.forgotten,
             read_committed=config.reads_committed,
+            rack_id=self._rack(node_id),
         )
 
-    def on_answer(self, answer: FetchResponse) -> None:
+    def _rack(self, node_id: int) -> str:
+        """The rack to name to the node; "" where its records are wanted of the leader itself."""
+        rack = self._config.client_rack
+        return "" if rack and self._positions.must_name_no_rack(node_id, self._cluster.clock.now_ms()) else rack
+
+    def on_answer(self, node_id: int, answer: FetchResponse) -> None:
         now_ms = self._cluster.clock.now_ms()
         effects: list[Effect] = []
         try:
             for result in answer.partitions:
-                effects += self._positions.on_result(result, now_ms)
+                effects += self._positions.on_result(result, now_ms, node_id)
         finally:  # a position that has moved on must find its records in the buffer, whatever the next result meets
-            self._do(effects)
+            self._do(effects, node_id)
         errors = [(r.partition, r.error) for r in answer.partitions if r.error is not None]
         followed = [self._cluster.cache.apply_hint(tp, e.leader) for tp, e in errors if e.leader is not None]
         if not all(followed):  # a hint that tells nothing new, or speaks of a deleted topic
@@ -122,8 +129,17 @@ class Fetcher:
         self.last_error = error
         _log.debug("fetching from node %d: %s", node_id, error)
         self._cluster.refresh_soon()
+        self._leave_follower(node_id)
 
-    def on_refused(self, refusal: FetchRefusal) -> None:
+    def _leave_follower(self, node_id: int) -> None:
+        effects = self._positions.leave_follower(node_id, self._cluster.clock.now_ms())
+        self._do(effects)
+        if effects:
+            self.touch()
+
+    def on_refused(self, node_id: int, refusal: FetchRefusal) -> None:
+        if node_id not in self._sources():
+            return  # what was read there is read at its leader by now
         self._buffer.put(refusal)
         self._on_ready()
 
@@ -132,12 +148,17 @@ class Fetcher:
         _log.debug("node %d is silent: asking others who leads", node_id)
         endpoint = self._cluster.cache.endpoint(node_id)
         self._cluster.refresh_soon(avoid=(endpoint,) if endpoint is not None else ())
+        self._leave_follower(node_id)
 
-    def _do(self, effects: Iterable[Effect]) -> None:
+    def _do(self, effects: Iterable[Effect], node_id: int = NO_LEADER) -> None:
+        """`node_id` is the node that has sent what is delivered."""
         is_ready = False
         for effect in effects:
             if isinstance(effect, Deliver):
                 self._counts["bytes_fetched"] += len(effect.records)
+                leader = self._cluster.cache.leader(effect.topic_partition)
+                if leader is not None and leader.node_id != node_id:
+                    self._counts["bytes_from_followers"] += len(effect.records)
                 self.last_error = None
                 self._buffer.put(effect)
                 is_ready = True
@@ -147,6 +168,8 @@ class Fetcher:
             elif isinstance(effect, FindLeader):
                 if not effect.hinted:
                     self._cluster.refresh_soon()
+            elif isinstance(effect, ReadElsewhere):
+                self._counts["moves_to_followers" if effect.is_at_follower else "returns_to_leaders"] += 1
             else:
                 self._counts["resets"] += 1
                 _log.warning("%s; auto_offset_reset=%s", effect.why, self._config.auto_offset_reset)
@@ -202,9 +225,14 @@ class Fetcher:
         self._look_ups.begin()
         self._set_timer()
 
+    def _sources(self) -> set[int]:
+        """The nodes at which something is read."""
+        now_ms, cache = self._cluster.clock.now_ms(), self._cluster.cache
+        sources = (self._positions.source(tp, cache, now_ms) for tp in self._positions.states)
+        return {source.node_id for source in sources if source is not None}
+
     def _end_links(self) -> None:
-        leaders = {self._cluster.cache.leader(tp) for tp in self._positions.states}
-        nodes = {leader.node_id for leader in leaders if leader is not None}
+        nodes = self._sources()
         for node_id in [node_id for node_id in self._links if node_id not in nodes]:
             self._end_link(self._links.pop(node_id))
 
@@ -214,18 +242,18 @@ class Fetcher:
         closing.add_done_callback(self._closing.pop)
 
     def _ensure_link(self, tp: TopicPartition) -> None:
-        leader = self._cluster.cache.leader(tp)
-        if leader is None:
+        source = self._positions.source(tp, self._cluster.cache, self._cluster.clock.now_ms())
+        if source is None:
             self._on_leaderless(self._positions.states[tp])
             return
-        connection = self._cluster.connection(leader.node_id)
-        link = self._links.get(leader.node_id)
+        connection = self._cluster.connection(source.node_id)
+        link = self._links.get(source.node_id)
         if connection is None or (link is not None and link.connection is connection):
             return
         if link is not None:
             self._end_link(link)
         time_out_ms = self._config.fetch_max_wait_ms + self._config.request_timeout_ms
-        self._links[leader.node_id] = FetchLink(leader.node_id, connection, self, time_out_ms)
+        self._links[source.node_id] = FetchLink(source.node_id, connection, self, time_out_ms)
 
     def _on_leaderless(self, state: PartitionState) -> None:
         now_ms = self._cluster.clock.now_ms()

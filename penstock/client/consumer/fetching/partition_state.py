@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import Waiting, broker_name, error_text, grouped, no_leader
+from penstock.client.consumer.fetching.read_place import ReadPlace
 from penstock.errors import LogTruncationError, PenstockError
 from penstock.messages.fetch import FetchPartition
 from penstock.position import Position
-from penstock.types import NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
+from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, CommittedOffset, TopicPartition
 
 
 class GenerationOffset(NamedTuple):
@@ -40,6 +41,8 @@ class PartitionState:
     loop all else."""
 
     __slots__ = (
+        "asked_epoch",
+        "asked_node",
         "end_offset",
         "epoch_max",
         "failed",
@@ -56,9 +59,11 @@ class PartitionState:
         "not_before_ms",
         "own_commit",
         "paused",
+        "place_of_reading",
         "read",
         "read_before",
         "readable_end",
+        "readable_end_epoch",
         "reset_timestamp",
         "skips_what_is_there",
         "start",
@@ -88,6 +93,9 @@ class PartitionState:
         self.reset_timestamp: int | None = None  # a sentinel or a time: the position is to be looked up
         self.halted = False  # an error was reported; nothing is fetched until a seek
         self.readable_end = NO_OFFSET  # the high watermark, or to a reader of committed records the last stable offset
+        self.readable_end_epoch = NO_EPOCH  # the leader epoch in which that was told
+        self.place_of_reading = ReadPlace()  # the leader, or a follower that it has named
+        self.asked_node, self.asked_epoch = NO_LEADER, NO_EPOCH  # who was asked last, in which leader epoch
         self.log_start_offset = NO_OFFSET
         self.not_before_ms = 0
         self.failures = 0
@@ -106,7 +114,7 @@ class PartitionState:
         self.reset_timestamp = reset_timestamp
         self.is_new_to_group = self.skips_what_is_there = False
         self.halted = False
-        self.readable_end = NO_OFFSET
+        self.readable_end, self.readable_end_epoch = NO_OFFSET, NO_EPOCH
         self.not_before_ms = self.failures = 0
         self.unknown_since_ms = None
 
@@ -160,8 +168,20 @@ class PartitionState:
         """True if all that is wanted of a bounded range was fetched."""
         return self.end_offset is not None and self.fetch_offset >= self.end_offset
 
-    def question(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
-        """The question to the leader of this epoch."""
+    @property
+    def is_at_follower(self) -> bool:
+        """True if it is read at a follower that the leader has named."""
+        return self.place_of_reading.follower is not None
+
+    def note_end(self, told: int) -> None:
+        """An answer tells where the readable part ends. A follower may know less than the leader has told before: in
+        one leader epoch the end never goes back."""
+        self.readable_end = told if self.asked_epoch > self.readable_end_epoch else max(told, self.readable_end)
+        self.readable_end_epoch = self.asked_epoch
+
+    def question(self, node_id: int, leader_epoch: int, max_bytes: int) -> FetchPartition:
+        """The question to this node, the leader of this epoch or a follower of it."""
+        self.asked_node, self.asked_epoch = node_id, leader_epoch
         epochs = leader_epoch, self.last_fetched_epoch
         return FetchPartition(self.topic_partition, self.topic_id, self.fetch_offset, *epochs, NO_OFFSET, max_bytes)
 
@@ -206,6 +226,8 @@ def _each(
         if state.is_stopped or state.is_at_end or state.paused:
             continue
         tp, leader = state.topic_partition, cache.leader(state.topic_partition)
+        if leader is not None and state.is_at_follower:
+            leader = leader._replace(node_id=state.place_of_reading.follower_id())
         if leader is None:
             yield tp, ("leader",), no_leader(tp, cache)
         elif leader.node_id in troubles:

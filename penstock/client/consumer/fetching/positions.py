@@ -14,8 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from penstock.backoff import Backoff
-from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.consumer.fetching.effects import Deliver, Effect, FindLeader, LookUpReset, ReportError
+from penstock.client.cluster.metadata_cache import Leader, MetadataCache
+from penstock.client.consumer.fetching.effects import (
+    Deliver,
+    Effect,
+    FindLeader,
+    LookUpReset,
+    ReadElsewhere,
+    ReportError,
+)
 from penstock.client.consumer.fetching.later_partitions import LaterPartitions
 from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.isolation.answered_batches import read_answer
@@ -35,7 +42,15 @@ from penstock.messages.fetch import AbortedTransaction, FetchPartition, Partitio
 from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.messages.metadata import TopicInfo
 from penstock.tracebacks import without_frames
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
+from penstock.types import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    NO_EPOCH,
+    NO_LEADER,
+    NO_OFFSET,
+    CommittedOffset,
+    TopicPartition,
+)
 
 RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 UNKNOWN_PARTITION_GRACE_MS = 5_000
@@ -45,11 +60,23 @@ SPOILT_ANSWERS_MAX = 4
 """How many answers in a row may be damaged (on the way, or by a disk) before the reader gets an error: asking again
 does not help."""
 
+FOLLOWER_MS_MAX = 300_000
+"""Kafka's metadata.max.age.ms: its clients keep a follower for so long."""
+
 
 class Positions:
     """Every assigned partition of one consumer."""
 
-    def __init__(self, auto_offset_reset: str, backoff: Backoff, *, reads_committed: bool = False) -> None:
+    def __init__(
+        self,
+        auto_offset_reset: str,
+        backoff: Backoff,
+        *,
+        reads_committed: bool = False,
+        follower_ms_max: int = FOLLOWER_MS_MAX,
+    ) -> None:
+        """The leader is asked again after `follower_ms_max` at a follower."""
+        self._follower_ms_max = follower_ms_max
         self._reads_committed = reads_committed
         self._reset = RESET_TIMESTAMPS.get(auto_offset_reset)
         self._backoff = backoff
@@ -161,7 +188,7 @@ class Positions:
     def wanted(
         self, node_id: int, cache: MetadataCache, max_bytes: int, now_ms: int
     ) -> dict[TopicPartition, FetchPartition]:
-        """The questions for this broker: every partition that it leads, has a position, and is not backing off."""
+        """The questions for this broker: every partition that is read there, has a position, and is not backing off."""
         found = {}
         for tp, state in self.states.items():
             if state.fetch_offset < 0 or state.paused or state.is_held or state.not_before_ms > now_ms:
@@ -169,14 +196,52 @@ class Positions:
             if state.is_at_end or state.is_stopped:
                 continue
             leader, topic = cache.leader(tp), cache.topic(tp.topic)
-            if leader is None or leader.node_id != node_id or topic is None or topic.topic_id != state.topic_id:
+            if leader is None or topic is None or topic.topic_id != state.topic_id:
                 continue
-            found[tp] = state.question(leader.epoch, max_bytes)
+            if state.place_of_reading.source(leader, now_ms) == node_id:
+                found[tp] = state.question(node_id, leader.epoch, max_bytes)
         return found
 
+    def source(self, tp: TopicPartition, cache: MetadataCache, now_ms: int) -> Leader | None:
+        """The node at which the partition is read, with the leader's epoch; None while there is no leader."""
+        leader = cache.leader(tp)
+        if leader is None:
+            return None
+        return leader._replace(node_id=self.states[tp].place_of_reading.source(leader, now_ms))
+
+    def must_name_no_rack(self, node_id: int, now_ms: int) -> bool:
+        """True if the leader must not name a follower: one has just failed. Such a leader is in another rack than the
+        reader, so nothing is read there as at a follower."""
+        return any(
+            s.asked_node == node_id and s.place_of_reading.leader_alone_until_ms > now_ms for s in self.states.values()
+        )
+
     def next_due_ms(self, now_ms: int) -> int | None:
-        """The time at which the first back-off ends."""
-        return min((s.not_before_ms for s in self.states.values() if s.not_before_ms > now_ms), default=None)
+        """The time at which the first back-off ends, or a leader is to be asked again for its follower."""
+        due = [s.not_before_ms for s in self.states.values() if s.not_before_ms > now_ms]
+        named = (s.place_of_reading.follower for s in self.states.values())
+        due += [one.until_ms for one in named if one is not None and one.until_ms > now_ms]
+        return min(due, default=None)
+
+    # -- followers -----------------------------------------------------------------------------------------------------
+
+    def leave_follower(self, node_id: int, now_ms: int) -> list[Effect]:
+        """This node is silent, broken or not known: what is read there as at a follower is read at the leader again."""
+        at = [s for s in self.states.values() if s.place_of_reading.follower_id() == node_id]
+        return [self._go_back(state, now_ms) for state in at]
+
+    def _go_back(self, state: PartitionState, now_ms: int) -> ReadElsewhere:
+        state.place_of_reading.go_back(now_ms)
+        return ReadElsewhere(state.topic_partition, is_at_follower=False)
+
+    def _check_follower(self, state: PartitionState, cache: MetadataCache, now_ms: int) -> list[Effect]:
+        """Leaves a follower of which the metadata says that it is gone, or not in sync."""
+        follower, info = state.place_of_reading.follower, cache.partition(state.topic_partition)
+        if follower is None or info is None or info.leader_epoch != follower.leader_epoch:
+            return []
+        if cache.endpoint(follower.node_id) is None:
+            return [self._go_back(state, now_ms), FindLeader(hinted=False)]
+        return [self._go_back(state, now_ms)] if state.place_of_reading.has_left_isr(info) else []
 
     # -- metadata ------------------------------------------------------------------------------------------------------
 
@@ -190,6 +255,7 @@ class Positions:
                 continue
             if cache.partition(tp) is not None:
                 state.unknown_since_ms = None
+            effects += self._check_follower(state, cache, now_ms)
             if not state.topic_id:
                 state.topic_id = topic.topic_id
             elif state.topic_id != topic.topic_id and not state.is_of_group:
@@ -208,31 +274,53 @@ class Positions:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def on_result(self, result: PartitionFetchResult, now_ms: int) -> list[Effect]:
-        """The answer for one partition; an answer to a question that we no longer ask means nothing."""
+    def on_result(self, result: PartitionFetchResult, now_ms: int, node_id: int = NO_LEADER) -> list[Effect]:
+        """The answer of this node for one partition; an answer to a question that we no longer ask means nothing. What
+        a follower refuses is asked of the leader: only the leader's word counts."""
         state = self.states.get(result.partition)
         if state is None or state.is_stopped:
             return []
         if (result.topic_id, result.fetch_offset) != (state.topic_id, state.fetch_offset):
             return []
+        is_at_follower = node_id != NO_LEADER and state.place_of_reading.follower_id() == node_id
+        if result.error is not None or result.diverging_epoch is not None:
+            if is_at_follower:
+                return [self._go_back(state, now_ms), FindLeader(hinted=False)]
+            if node_id != state.asked_node and NO_LEADER not in (node_id, state.asked_node):
+                return []  # of a node that is not read any more
         if result.error is not None:
             return self._on_error(state, result.error, now_ms)
+        end = result.last_stable_offset if self._reads_committed else result.high_watermark
+        if result.preferred_read_replica != NO_LEADER:
+            state.note_end(end)
+            return self._on_named(state, result.preferred_read_replica, now_ms)
         failures, state.failures = state.failures, 0
         state.is_given = False
         if result.diverging_epoch is not None:
             truncated = state.truncated_at(max(min(result.diverging_epoch.end_offset, state.fetch_offset), 0))
             return self._on_lost(state, truncated, now_ms, truncated.divergent_offset)
-        state.readable_end = result.last_stable_offset if self._reads_committed else result.high_watermark
+        state.note_end(end)
         state.log_start_offset = result.log_start_offset
-        if not result.records:
-            return []
+        effects: list[Effect] = []
         try:
-            return [self._advance(state, bytes(result.records), result.aborted)]
+            if result.records:
+                effects.append(self._advance(state, bytes(result.records), result.aborted))
         except LogTruncationError as error:
             return [self.report(state, error)]
         except CorruptMessageError as error:
+            if is_at_follower:
+                return [self._go_back(state, now_ms), FindLeader(hinted=False)]
             state.failures = failures
             return self._on_error(state, error, now_ms)
+        if is_at_follower and state.end_offset is not None and end <= state.fetch_offset < state.end_offset:
+            effects.append(self._go_back(state, now_ms))  # the leader has told the range's end: it has the rest
+        return effects
+
+    def _on_named(self, state: PartitionState, node_id: int, now_ms: int) -> list[Effect]:
+        """The leader has answered without records: a follower in the reader's rack has them."""
+        state.failures = 0
+        moves = state.place_of_reading.named(node_id, state.asked_epoch, now_ms, self._follower_ms_max)
+        return [ReadElsewhere(state.topic_partition, is_at_follower=True)] if moves else []
 
     def _advance(self, state: PartitionState, records: bytes, aborted: Sequence[AbortedTransaction]) -> Deliver:
         """All that the answer has, in one piece; what is behind damage is asked for again."""

@@ -42,7 +42,12 @@ class RawFetch:
         self._offset = span.from_offset
         self._time_out_ms = config.request_timeout_ms
         self._under_way = under_way
-        self._positions = Positions("none", cluster.backoff, reads_committed=config.reads_committed)
+        self._positions = Positions(
+            "none",
+            cluster.backoff,
+            reads_committed=config.reads_committed,
+            follower_ms_max=config.metadata_max_age_ms,
+        )
         size_bytes = min(config.fetch_max_bytes, PIECES_AHEAD * config.max_partition_fetch_bytes)
         buffer = FetchBuffer(size_bytes, threads, self._on_room)
         self._reader = Reader(self._positions, buffer)

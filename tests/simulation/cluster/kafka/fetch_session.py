@@ -40,8 +40,10 @@ class FetchSession:
         self.named: dict[Place, Wanted] = {}
         """Everything that the node knows of the session."""
 
-    def question(self, wanted: Mapping[Place, Wanted], max_wait_ms: int, bytes_max: int) -> FetchRequest:
-        """The next request. Places that it knew and that are not wanted are forgotten."""
+    def question(
+        self, wanted: Mapping[Place, Wanted], max_wait_ms: int, bytes_max: int, rack: str = ""
+    ) -> FetchRequest:
+        """The next request, of a consumer in this rack. Places that it knew and that are not wanted are forgotten."""
         is_whole = self.epoch <= FIRST_EPOCH
         changed = dict(wanted) if is_whole else {at: want for at, want in wanted.items() if self.named.get(at) != want}
         forgotten = [] if is_whole else [at for at in self.named if at not in wanted]
@@ -52,6 +54,7 @@ class FetchSession:
             max_bytes=bytes_max,
             session_id=self.session_id,
             session_epoch=self.epoch,
+            rack_id=rack,
             topics=[_topic(at, want, bytes_max) for at, want in changed.items()],
             forgotten_topics_data=[
                 FetchRequestForgottenTopic(topic=at.topic, topic_id=at.topic_id, partitions=[at.partition])

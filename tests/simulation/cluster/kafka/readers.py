@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.kafka.schemas.fetch import FetchRequest, FetchResponse
 from broker.kafka.schemas.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -38,6 +38,13 @@ LIST_OFFSETS_VERSION = 5
 UNLIKE = Wanted(-1, -1)
 
 
+class Follower(NamedTuple):
+    """A follower that the leader of this epoch has named (KIP-392)."""
+
+    node_id: int
+    epoch: int
+
+
 class KafkaReader:
     """One consumer; its name in the ledger is its own."""
 
@@ -48,6 +55,8 @@ class KafkaReader:
         self._sessions: dict[int, FetchSession] = {}
         self._partitions = 0
         self._old_ids: list[str] = []
+        self._rack = clients.racks.rack()
+        self._followers: dict[Place, Follower] = {}
         self._is_plain = any(t.name == plan.topic and t.kind is TopicKind.PLAIN for t in clients.plan.topics)
 
     async def read(self) -> None:
@@ -76,6 +85,7 @@ class KafkaReader:
                     is_well = await self._fetch(node_id, wanted, log)
                 except Broken:
                     self._session(node_id).failed()
+                    self._leave(node_id)
                     is_well = False
                 if not is_well:
                     await self._client.refresh(topic)
@@ -99,8 +109,14 @@ class KafkaReader:
             if leader is not None and leader.node_id >= 0 and leader.topic_id == topic_id:
                 offset = self.clients.ledger.next_offset(self.name, log, partition)
                 place = Place(self.plan.topic, topic_id, partition)
-                found.setdefault(leader.node_id, {})[place] = Wanted(offset, leader.epoch)
+                follower = self._followers.get(place)
+                node_id = follower.node_id if follower and follower.epoch == leader.epoch else leader.node_id
+                found.setdefault(node_id, {})[place] = Wanted(offset, leader.epoch)
         return found
+
+    def _leave(self, node_id: int) -> None:
+        """Reads at leaders again what was read there as at a follower, as librdkafka does."""
+        self._followers = {place: one for place, one in self._followers.items() if one.node_id != node_id}
 
     def _session(self, node_id: int) -> FetchSession:
         found = self._sessions.get(node_id)
@@ -117,17 +133,22 @@ class KafkaReader:
         version = client.version(FetchRequest, self.plan.version)
         session = self._session(node_id)
         asked = wanted | (self._kept(session) if version >= BY_ID_VERSION else {})
-        question = session.question(asked, draw.choice((20, 100, 500)), draw.choice(FETCH_BYTES))
+        question = session.question(asked, draw.choice((20, 100, 500)), draw.choice(FETCH_BYTES), self._rack)
         answer: FetchResponse = await connection.ask(question, version)
         if answer.error_code:
             self.clients.refused[f"kafka fetch {answer.error_code}"] += 1
             session.failed(answer.error_code)
+            self._leave(node_id)
             return answer.error_code in (NOT_FOUND, WRONG_EPOCH)
         session.answered(answer.session_id)
         is_well = True
         for place, part in self._parts(answer, asked, version):
             if part.error_code:
                 is_well &= self._refused(session, place, part.error_code, is_wanted=place in wanted)
+                self._followers.pop(place, None)
+            elif place in wanted and part.preferred_read_replica >= 0:
+                self._followers[place] = Follower(part.preferred_read_replica, wanted[place].leader_epoch)
+                self.clients.calls["kafka readers sent to followers"] += 1
             elif place in wanted:
                 self._take(place, wanted[place].offset, part, log)
             elif part.records:

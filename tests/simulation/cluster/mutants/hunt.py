@@ -14,8 +14,9 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.mutants.calendars import CALENDARS
@@ -29,6 +30,7 @@ from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
 from tests.simulation.cluster.mutants.kafka import KAFKA
 from tests.simulation.cluster.mutants.leases import LEASES
+from tests.simulation.cluster.mutants.levels import LEVELS
 from tests.simulation.cluster.mutants.listeners import LISTENERS
 from tests.simulation.cluster.mutants.log_dirs import LOG_DIRS
 from tests.simulation.cluster.mutants.moves import MOVES
@@ -36,6 +38,7 @@ from tests.simulation.cluster.mutants.processing import PROCESSING
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
 from tests.simulation.cluster.mutants.quotas import QUOTAS
+from tests.simulation.cluster.mutants.racks import FOLLOWER_READS
 from tests.simulation.cluster.mutants.replication import REPLICATION
 from tests.simulation.cluster.mutants.security import SECURITY
 from tests.simulation.cluster.mutants.shares import SHARES
@@ -75,6 +78,8 @@ MUTANTS = (
     *CALENDARS,
     *TRANSACTIONS,
     *VOTERS,
+    *LEVELS,
+    *FOLLOWER_READS,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
@@ -110,14 +115,22 @@ class Hunt:
     """Plans in which the mutant crashed, and how."""
 
 
+NEEDED: Final[Sequence[tuple[Sequence[Mutant], str]]] = (
+    (TRANSACTIONS, "transactors"),
+    (SECURITY, "security"),
+    (SHARES, "floods"),
+    (CALENDARS, "calendars"),
+    (VOTERS, "voter_changes"),
+    (LEVELS, "levels"),
+    (FOLLOWER_READS, "racks"),
+)
+"""The part of a plan without which mistakes of a kind are never made."""
+
+
 def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
     """How well the plan's faults fit the mutant; of plans that fit equally well, the smaller seed."""
     copies = min(topic.replication_factor for topic in plan.topics)
-    if (mutant in TRANSACTIONS and not plan.transactors) or (mutant in SECURITY and plan.security is None):
-        return -1000, -plan.seed
-    if (mutant in SHARES and not plan.floods) or (mutant in CALENDARS and plan.calendars is None):
-        return -1000, -plan.seed
-    if mutant in VOTERS and plan.voter_changes is None:
+    if any(mutant in mutants and not getattr(plan, part) for mutants, part in NEEDED):
         return -1000, -plan.seed
     if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed
@@ -168,7 +181,7 @@ def plans_for(mutant: Mutant, stories_max: int, seeds_max: int) -> Iterator[tupl
     for number, story in enumerate(mutant.stories):
         yield f"its own story, {number}", story
     for number in range(
-        0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES, *CALENDARS, *VOTERS) else stories_max
+        0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES, *CALENDARS, *VOTERS, *LEVELS) else stories_max
     ):  # these have neither
         yield f"story {number}", draw_story(number, scene_of(mutant), mutant.kinds)
     for seed in ordered(mutant)[:seeds_max] if seeds_max else ():

@@ -25,6 +25,7 @@ from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.readers import leaders_alone
 from tests.support.sinks import CALLER, Sink
 from tests.support.stepped_io import SteppedIo
 
@@ -52,6 +53,7 @@ def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: 
         FailedRequests(pytest.fail).fail,
         SteppedIo(),
         MoveThrottle(),
+        leaders_alone(),
     )
     wanted = FetchPartition(PARTITION, TOPIC_ID, 1, LEADER_EPOCH, LEADER_EPOCH, 0)
     body = FetchRequest(replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)

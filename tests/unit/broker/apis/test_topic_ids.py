@@ -36,6 +36,7 @@ from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
+from tests.support.readers import leaders_alone
 from tests.support.sinks import CALLER, WaitedSink
 from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import ME, Stage, stage
@@ -81,7 +82,8 @@ async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     """The error that the API answers for the partition, with one record in it."""
     make_api, make_body = REQUESTS[row]
     count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, WaitedSink()
-    session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail, SteppedIo(), MoveThrottle())
+    io, throttle, readers = SteppedIo(), MoveThrottle(), leaders_alone()
+    session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail, io, throttle, readers)
     request = Request(row, make_body(topic_id), sink, CALLER, NOW_NS, session)
     make_api(at.replicas.parts).handle(request, request.body)
     flush(at.partition)

@@ -63,6 +63,7 @@ ACTS_OF_CLIENTS = {
     "AddVoter",
     "RemoveVoter",
     "MakeQuorumDynamic",
+    "UpdateFeatures",
 }
 CANARY = "canary-8d1f"
 ADMIN = Caller(Endpoint("10.0.0.7", 4711), "BROKER", "User:admin")

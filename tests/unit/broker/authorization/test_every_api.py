@@ -28,7 +28,18 @@ from penstock.errors import (
     TransactionalIdAuthorizationFailedError,
     UnknownTopicIdError,
 )
-from penstock.messages import cluster, configs, elections, log_dirs, metadata, offsets, produce, topics, voters
+from penstock.messages import (
+    cluster,
+    configs,
+    elections,
+    features,
+    log_dirs,
+    metadata,
+    offsets,
+    produce,
+    topics,
+    voters,
+)
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
 from penstock.messages.client_apis import FETCH
@@ -164,6 +175,8 @@ TABLE: dict[str, Row] = {
         seen=ClusterInfo("c", 1, (), 1, NodeStanding(1, False, 0, 1, 1, 0, 0, 0, (), is_partial=True)),
     ),
     "DescribeQuorum": of_cluster(DescribeQuorumRequest(), DESCRIBE),
+    "DescribeFeatures": of_cluster(features.DescribeFeaturesRequest(), DESCRIBE),
+    "UpdateFeatures": of_cluster(features.UpdateFeaturesRequest(()), ALTER),
     "AddVoter": of_cluster(voters.AddVoterRequest(1, "D" * 22, ()), ALTER),
     "RemoveVoter": of_cluster(voters.RemoveVoterRequest(1, "D" * 22), ALTER),
     "MakeQuorumDynamic": of_cluster(voters.MakeQuorumDynamicRequest(), ALTER),

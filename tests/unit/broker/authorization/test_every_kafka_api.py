@@ -28,6 +28,7 @@ from broker.kafka_codec.structs import facts_of
 from broker.network.client_names import ClientNames
 from broker.network.named_sessions import no_named_sessions
 from broker.network.request_channel import Caller, Request
+from metadata.features import TABLE as FEATURES
 from metadata.image import MetadataImage
 from penstock.errors import ApiError
 from penstock.messages.fetch import FetchResponse, PartitionFetchResult
@@ -145,6 +146,7 @@ class Node:
             cluster_id="c",
             image=lambda: IMAGE,
             voters=lambda: voters_of(1),
+            features=FEATURES,
             wall_ms=lambda: 1,
             names=ClientNames(),
             permissions=request_authorizer,

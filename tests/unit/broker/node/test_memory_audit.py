@@ -26,6 +26,7 @@ from penstock.messages.elections import (
     NamedPartitions,
     ReassignedPartition,
 )
+from penstock.messages.features import FeatureUpdate, UpdateFeaturesRequest
 from penstock.messages.groups.classic_protocol import LeaveGroupRequest, LeavingMember
 from penstock.messages.groups.listing import DeleteGroupsRequest
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetDeleteRequest
@@ -108,6 +109,7 @@ ACTS: dict[str, Any] = {
     "AddVoter": AddVoterRequest(9, "D" * 22, ()),
     "RemoveVoter": RemoveVoterRequest(9, "D" * 22),
     "MakeQuorumDynamic": MakeQuorumDynamicRequest("of-another-cluster"),
+    "UpdateFeatures": UpdateFeaturesRequest((FeatureUpdate("metadata.version", 2), FeatureUpdate("shoe.size", 1))),
 }
 LOOKS: dict[str, Any] = {
     "DescribeConfigs": DescribeConfigsRequest(

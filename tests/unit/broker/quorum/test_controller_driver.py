@@ -90,6 +90,8 @@ class FakeController:
     def replica_is_online(self, _broker_id: int, _partition: PartitionRegistration) -> bool:
         return True
 
+    def check_is_readable(self, _records: object) -> None: ...
+
     def replay(self, _record: object, offset: int) -> None:
         self.replayed.append(offset)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,8 +81,10 @@ class Metadata:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Metadata:
-    return Metadata(tmp_path)
+def node(tmp_path: Path) -> Iterator[Metadata]:
+    found = Metadata(tmp_path)
+    yield found
+    found.manager.close(clean=False)
 
 
 def ids(beginning: LogBeginning) -> list[EpochEndOffset]:

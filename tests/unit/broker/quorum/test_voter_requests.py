@@ -118,11 +118,30 @@ def test_a_second_change_waits_for_the_first() -> None:
 
 def test_a_change_without_a_majority_says_that_its_outcome_is_unknown() -> None:
     async def scenario(cluster: Cluster, leader: Node, requests: VoterRequests) -> None:
+        asked = asyncio.ensure_future(requests.handle(add(4, timeout_ms=900)))
+        await wait_until(lambda: leader.driver.voters.is_voter(4))
         for node in list(cluster.nodes.values()):
             if node is not leader:
                 await node.stop()
-        answer = await requests.handle(add(4, timeout_ms=500))
+        answer = await asked
         assert isinstance(answer.error, RequestTimedOutError) and "the outcome is unknown" in answer.error.message
+
+    at_leader(scenario)
+
+
+def test_a_voter_that_has_just_died_does_not_count_among_those_that_answer() -> None:
+    """Of three, with one dead and one removed, the two that are left could commit nothing."""
+
+    async def scenario(cluster: Cluster, leader: Node, requests: VoterRequests) -> None:
+        dead, alive = (node_id for node_id in (1, 2, 3) if node_id != leader.node_id)
+        await cluster.nodes[dead].stop()
+        answer = await requests.handle(remove(alive))
+        assert (
+            isinstance(answer.error, RequestTimedOutError) and f"only [{leader.node_id}] answer" in answer.error.message
+        )
+        assert leader.driver.voters.ids == (1, 2, 3)
+        assert (await requests.handle(remove(dead))).error is None
+        assert leader.driver.is_leader and leader.driver.voters.ids == tuple(sorted((alive, leader.node_id)))
 
     at_leader(scenario)
 

@@ -20,6 +20,7 @@ from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.readers import leaders_alone
 from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 from tests.support.virtual_time import run_virtual
@@ -40,7 +41,15 @@ class Stage:
         self.partition.become_leader(state(isr=(1,)), 0)
         fail = FailedRequests(self.fatal.append).fail
         self.session = FetchSession(
-            self._get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, SteppedIo(), MoveThrottle()
+            self._get,
+            ManualClock(),
+            1 << 20,
+            lambda *_: None,
+            memory,
+            fail,
+            SteppedIo(),
+            MoveThrottle(),
+            leaders_alone(),
         )
 
     def _get(self, key: TopicPartition, topic_id: str) -> Partition:

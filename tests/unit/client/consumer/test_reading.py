@@ -243,7 +243,7 @@ def test_an_answer_that_cannot_be_taken_in_skips_no_record() -> None:
 
     async def arrive() -> None:
         with pytest.raises(MemoryError):
-            core.fetcher.on_answer(FetchResponse(results))
+            core.fetcher.on_answer(1, FetchResponse(results))
 
     asyncio.run(arrive())
     assert [core.positions.states[tp].fetch_offset for tp in (A, B)] == [2, 0]

@@ -42,6 +42,7 @@ from storage.segment.transaction_index import AbortedRange
 from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, TOPIC_ID, batch, flush, state
+from tests.support.readers import leaders_alone
 from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 from tests.support.undecided_log import said_transactions
@@ -86,6 +87,7 @@ class Broker:
             fail,
             self.io,
             self.throttle,
+            leaders_alone(),
             is_stream=is_stream,
         )
 

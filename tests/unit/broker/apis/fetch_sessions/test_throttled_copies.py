@@ -19,6 +19,7 @@ from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import TOPIC_ID, batch, flush, make_log, state
+from tests.support.readers import leaders_alone
 from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 from tests.support.virtual_time import run_virtual, virtual_clock
@@ -49,6 +50,7 @@ class Leader:
             fail,
             SteppedIo(),
             throttle,
+            leaders_alone(),
         )
 
     def response_ready(self, request: Request) -> None:

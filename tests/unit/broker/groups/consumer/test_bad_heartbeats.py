@@ -11,6 +11,7 @@ from penstock.errors import (
     InvalidRegularExpressionError,
     InvalidRequestError,
     UnsupportedAssignorError,
+    UnsupportedVersionError,
 )
 from penstock.messages.groups.consumer_protocol import TopicIdPartitions
 from tests.support.consumer_groups import ConsumerHere, ConsumerShard, TopicsHere
@@ -82,3 +83,16 @@ def test_a_topic_that_grows_beyond_a_record_leaves_the_assignment_as_it_is() -> 
     member.beat()
     assert len(here.log) == written and here.group().state == "Assigning"
     assert len(member.partitions) == 2
+
+
+def test_at_group_version_0_no_group_begins_and_those_with_members_are_served() -> None:
+    topics = TopicsHere(t=2)
+    here = ConsumerShard(topics)
+    member = ConsumerHere(here, "a", "t")
+    member.beat()
+    topics.group_version = 0
+    ConsumerHere(here, "b", "t").beat()
+    assert sorted(here.group().members) == ["a", "b"], "a group that has members takes more of them"
+    with pytest.raises(UnsupportedVersionError, match=r"group\.protocol=classic"):
+        ConsumerHere(here, "c", "t").beat(group_id="another")
+    assert "another" not in here.groups

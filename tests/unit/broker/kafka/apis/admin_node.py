@@ -24,6 +24,7 @@ from broker.network.client_names import ClientNames
 from broker.network.request_channel import Caller, Request
 from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
+from metadata.features import TABLE
 from metadata.image import EMPTY_IMAGE
 from penstock.errors import ApiError
 from penstock.messages.api import ApiKind
@@ -57,6 +58,7 @@ class AdminNode:
             cluster_id=CLUSTER_ID,
             image=lambda: self.cluster.image,
             voters=lambda: self.voters,
+            features=TABLE,
             wall_ms=lambda: WALL_MS,
             names=ClientNames(),
             permissions=None,

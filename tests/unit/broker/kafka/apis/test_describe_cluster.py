@@ -1,19 +1,15 @@
-"""Promises of DescribeCluster, UnregisterBroker and UpdateFeatures in Kafka's protocol."""
+"""Promises of DescribeCluster and UnregisterBroker in Kafka's protocol."""
 
 from __future__ import annotations
 
 import pytest
 
-from broker.kafka.features import features_with
 from broker.kafka.schemas.cluster import DescribeClusterRequest, UnregisterBrokerRequest
-from broker.kafka.schemas.features import FeatureUpdateKey, UpdateFeaturesRequest
-from penstock.errors import InvalidRequestError, NotControllerError, RequestTimedOutError
-from penstock.messages.voters import MakeQuorumDynamicRequest, VoterChangeResponse
+from penstock.errors import NotControllerError
 from penstock.types import Endpoint, ListenerEndpoint
-from tests.support.voters import voters_of, voters_on_disks
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
 
-CLUSTER, UNREGISTER, FEATURES = 60, 64, 57
+CLUSTER, UNREGISTER = 60, 64
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -76,57 +72,3 @@ def test_what_the_controller_refuses_is_told() -> None:
         node.call(CLUSTER, DescribeClusterRequest(), 1),
     ):
         assert (answer.error_code, answer.error_message) == (41, "none")
-
-
-@pytest.mark.parametrize("version", range(3))
-def test_a_feature_of_this_release_has_a_level_that_cannot_be_changed(version: int) -> None:
-    node = AdminNode()
-    levels = {"group.version": 0, "metadata.version": 1}
-    updates = [FeatureUpdateKey(feature=name, max_version_level=level) for name, level in levels.items()]
-    answer = node.call(FEATURES, UpdateFeaturesRequest(feature_updates=updates), version)
-    assert answer.error_code == 95, "clients that do not look at rows must not take it for done"
-    rows = [("group.version", 95), ("metadata.version", 95)] if version < 2 else []
-    assert [(row.feature, row.error_code) for row in answer.results] == rows
-    assert node.call(FEATURES, UpdateFeaturesRequest(), version).error_code == 0
-
-
-@pytest.mark.parametrize("version", range(3))
-def test_an_update_of_a_feature_to_the_level_that_it_has_succeeds(version: int) -> None:
-    updates = [FeatureUpdateKey(feature="group.version", max_version_level=1)]
-    answer = AdminNode().call(FEATURES, UpdateFeaturesRequest(feature_updates=updates), version)
-    assert answer.error_code == 0
-    assert [(row.feature, row.error_code) for row in answer.results] == ([] if version == 2 else [("group.version", 0)])
-
-
-def raising(level: int = 1, *more: FeatureUpdateKey, **fields: bool) -> UpdateFeaturesRequest:
-    update = FeatureUpdateKey(feature="kraft.version", max_version_level=level)
-    return UpdateFeaturesRequest(timeout_ms=3_000, feature_updates=[update, *more], **fields)
-
-
-def test_kraft_version_1_makes_the_quorum_dynamic() -> None:
-    node = AdminNode()
-    node.answers["MakeQuorumDynamic"] = lambda body: VoterChangeResponse()
-    assert node.call(FEATURES, raising(), 2).error_code == 0
-    assert [ask.body for ask in node.asks] == [MakeQuorumDynamicRequest(timeout_ms=3_000)]
-    node.answers["MakeQuorumDynamic"] = lambda body: VoterChangeResponse(RequestTimedOutError("voter 2 has not said"))
-    answer = node.call(FEATURES, raising(), 1)
-    assert (answer.error_code, answer.error_message) == (7, "voter 2 has not said")
-    already = VoterChangeResponse(InvalidRequestError("it is dynamic"), is_so_already=True)
-    node.answers["MakeQuorumDynamic"] = lambda body: already
-    assert node.call(FEATURES, raising(), 2).error_code == 0, "this node had not heard of it yet"
-
-
-def test_nothing_is_asked_for_where_an_update_is_refused_or_only_validated() -> None:
-    node = AdminNode()
-    other = FeatureUpdateKey(feature="group.version", max_version_level=0)
-    assert node.call(FEATURES, raising(1, other), 2).error_code == 95
-    assert [node.call(FEATURES, raising(level), 2).error_code for level in (0, 2, -1)] == [0, 95, 95]
-    assert node.call(FEATURES, raising(validate_only=True), 2).error_code == 0
-    node.voters = voters_on_disks(1, 2, 3)
-    assert [node.call(FEATURES, raising(level), 2).error_code for level in (0, 1, 2)] == [95, 0, 95]
-    assert node.asks == []
-
-
-def test_the_level_of_kraft_version_is_that_of_the_quorum() -> None:
-    assert features_with(voters_of(1))["kraft.version"] == (0, 1, 0)
-    assert features_with(voters_on_disks(1))["kraft.version"] == (0, 1, 1)

@@ -42,11 +42,15 @@ def test_a_system_that_takes_less_than_it_tells_gives_what_macos_gives(monkeypat
     assert taken == [(OPEN_MAX, resource.RLIM_INFINITY)]
 
 
+FREE = 32
+
+
 @contextmanager
 def no_descriptor_left() -> Iterator[list[int]]:
     """Every descriptor of the process is taken; the list may be given back."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    highest = max(map(int, os.listdir("/dev/fd")))  # a limit below those that are open would leave none even to reuse
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + FREE, limits[1]))
     taken: list[int] = []
     try:
         while True:

@@ -74,8 +74,8 @@ def test_a_broker_that_is_not_told_everything_yet_is_not_to_wait_for_records() -
     cluster = cast(ClusterClient, ScriptedCluster())
     fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), buffer_of(1_000), config, nothing)
     wanted = {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
-    waits = [fetcher.call(session.advance(wanted)).max_wait_ms for _ in range(4)]
-    waits += [fetcher.call(session.advance({})).max_wait_ms for _ in range(3)]
+    waits = [fetcher.call(1, session.advance(wanted)).max_wait_ms for _ in range(4)]
+    waits += [fetcher.call(1, session.advance({})).max_wait_ms for _ in range(3)]
     assert waits == [0, 0, 500, 500, 0, 0, 500]
 
 

@@ -40,6 +40,7 @@ from tests.support.kafka_rows import READING, rows_over
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import batch, flush, make_log
+from tests.support.readers import leaders_alone
 from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 from tests.unit.broker.kafka.apis.admin_node import received
@@ -57,6 +58,7 @@ class ReadingNode:
         self.ids = RandomIds(Random(7))
         self.image = MetadataImage(brokers={n: _broker(n) for n in (1, 2)})
         self.hosted: dict[TopicPartition, Partition] = {}
+        self.readers = leaders_alone()
         self.memory: Callable[[str], Any] = lambda host: unlimited()
         self.asks: list[Ask] = []
         random = Random(1)
@@ -79,7 +81,16 @@ class ReadingNode:
         memory, io, throttle = self.memory(host), SteppedIo(), MoveThrottle()
         counted: Callable[..., None] = lambda *_: None  # noqa: E731
         return FetchSession(
-            self.get, self.clock, 1 << 20, counted, memory, self._fail, io, throttle, is_stream=is_stream
+            self.get,
+            self.clock,
+            1 << 20,
+            counted,
+            memory,
+            self._fail,
+            io,
+            throttle,
+            self.readers,
+            is_stream=is_stream,
         )
 
     # -- topics --------------------------------------------------------------------------------------------------------
@@ -126,6 +137,16 @@ class ReadingNode:
         broker = self.image.brokers[leader_id]
         hint = LeaderHint(leader_id, EPOCH + 1, broker.endpoint, topic.topic_id, broker.listeners)
         self.hosted[TopicPartition(name, 0)].become_follower(state, hint)
+
+    def follow(self, name: str, follower_id: int) -> None:
+        """A follower of partition 0 is in sync, and has all of it."""
+        partition = self.hosted[TopicPartition(name, 0)]
+        both, epoch = (NODE_ID, follower_id), partition.state.leader_epoch
+        partition.become_leader(PartitionRegistration(partition.topic_id, 0, both, both, NODE_ID, epoch, 1), 0)
+        end = partition.log.log_end_offset
+        assert partition.leading is not None
+        partition.leading.note_fetch(follower_id, 0, end, end, 0)
+        partition.leading.followers[follower_id].log_start_offset = 0
 
     def get(self, partition: TopicPartition, topic_id: str) -> Partition:
         found = self.hosted.get(partition)

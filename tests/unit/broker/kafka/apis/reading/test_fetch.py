@@ -25,11 +25,12 @@ from broker.network.memory_budget import MemoryBudget
 from broker.replication.leader.record_deletion import delete_below
 from penstock.errors import TopicAuthorizationFailedError
 from penstock.record.batch import iter_headers
-from penstock.types import TopicPartition
+from penstock.types import Endpoint, ListenerEndpoint, TopicPartition
 from storage.segment.transaction_index import AbortedRange
 from tests.support.memory import unlimited
+from tests.support.readers import RackedBroker, broker
 from tests.support.undecided_log import said_transactions
-from tests.unit.broker.kafka.apis.reading.reading_node import EPOCH, Exchange, ReadingNode
+from tests.unit.broker.kafka.apis.reading.reading_node import EPOCH, LISTENER, Exchange, ReadingNode
 
 VERSIONS = range(4, 19)
 LONG_MS = 600_000
@@ -122,6 +123,29 @@ def test_every_version_reads_records_and_the_bounds_of_the_log(node: ReadingNode
     assert one.log_start_offset == (0 if version >= 5 else -1)
     assert (one.aborted_transactions, one.preferred_read_replica) == (None, -1)
     assert (answer.session_id, answer.error_code, answer.node_endpoints) == (0, 0, [])
+
+
+@pytest.mark.parametrize("version", [10, 11, 12, 17])
+@pytest.mark.parametrize("has_session", [True, False])
+def test_a_consumer_with_a_rack_is_told_of_the_follower_there_from_version_11_on(
+    node: ReadingNode, version: int, has_session: bool
+) -> None:
+    racks = RackedBroker("a", {1: "a", 2: "b"})
+    node.readers, node.clock = racks.readers, racks.clock
+    racks.brokers[2] = broker(2, "b", listeners=(ListenerEndpoint(LISTENER, Endpoint("host", 9092)),))
+    node.create("t")
+    node.produce("t", b"a")
+    node.follow("t", 2)
+    racks.contacts.fetched(2)
+    client = Client(node, version)
+    if has_session:
+        client.wants_session()
+    for _ in range(2):  # the answer may be lost
+        one = only(client.fetches({"t": [part()]}, rack_id="b" if version >= 11 else ""))
+        assert one.error_code == 0
+        assert (one.preferred_read_replica, bool(one.records)) == ((2, False) if version >= 11 else (-1, True))
+    one = only(client.fetches({"t": [part()]}, rack_id="a" if version >= 11 else ""))
+    assert one.preferred_read_replica == -1 and one.records
 
 
 def test_a_fetch_from_the_middle_of_a_batch_gets_the_whole_batch(node: ReadingNode) -> None:

@@ -1,0 +1,134 @@
+"""Kafka's own tools change our quorum: python -m tests.interop.kafka_tools [--version 4.4.0].
+
+three brokers, and five controllers in processes of their own; the first controller is the only voter
+kafka-metadata-quorum.sh describes the quorum, adds two voters, removes the leader and another one
+kafka-features.sh describes the levels, and raises and lowers what may be
+
+The tools are Kafka's classes, unchanged, in a JVM of their own, at a broker's listener for Kafka's clients. What each
+printed is compared with what our own administrator finds afterwards. Needs Java and Maven; the jars come from Maven
+Central once (matrix/installs.py). `add-controller` reads a `meta.properties` of Kafka's form, which this writes for it.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock import Admin
+from penstock.testing.ports import HOST
+from tests.interop.matrix.clients import QUICK_JAVA, java_jars
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import option
+from tests.support.fleet import BROKERS, Fleet
+
+TOOLS = "org.apache.kafka.tools."
+QUORUM, FEATURES = f"{TOOLS}MetadataQuorumCommand", f"{TOOLS}FeatureCommand"
+TOOL_S = 120.0
+LAST_LINE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    version: str = option("", "Kafka's version; that of drivers/java/pom.xml otherwise")
+
+
+class Tools:
+    """Kafka's tools at one cluster; each run is a line of the table."""
+
+    def __init__(self, run: Run[Options], fleet: Fleet) -> None:
+        java, jars, self.version = java_jars(run.options.version or None)
+        self._command, self._run, self._fleet = [java, *QUICK_JAVA, "-cp", f"{jars}/*"], run, fleet
+
+    def run(self, what: str, tool: str, *arguments: str, before: Sequence[str] = (), refused: str = "") -> str:
+        """Runs a tool to its end. `before`: options that stand before the tool's own command. With `refused` it must
+        fail with an error of that name."""
+        whole = [*self._command, tool, "--bootstrap-server", self._fleet.kafka_bootstrap, *before, *arguments]
+        done = subprocess.run(whole, capture_output=True, text=True, timeout=TOOL_S, check=False)
+        said = f"{done.stdout}\n{done.stderr}".strip()
+        if bool(done.returncode) != bool(refused) or refused not in said:
+            self._run.report.wrong(what, f"exit code {done.returncode}, {said[-1_000:]}")
+        last = said.splitlines()[-1] if said else ""
+        self._run.report.table.append(f"{what}: {done.returncode}, {last[:LAST_LINE]}")
+        self._run.say(self._run.report.table[-1])
+        return done.stdout
+
+
+def play(run: Run[Options]) -> None:
+    fleet = run.enter(Fleet(run.directory).running())
+    for node in range(BROKERS + len(fleet.controllers)):
+        fleet.make(node)
+    first, *others = fleet.controllers
+    fleet.format(first, "--standalone")
+    for node in others:
+        fleet.format(node, "--join")
+    fleet.start(first, *others, *range(BROKERS))
+    tools = Tools(run, fleet)
+    run.report.figures["kafka"] = tools.version
+    with Admin(fleet.bootstrap) as admin:
+        change_voters(run, fleet, tools, admin)
+
+
+def change_voters(run: Run[Options], fleet: Fleet, tools: Tools, admin: Admin) -> None:
+    """kafka-metadata-quorum.sh."""
+
+    def voters() -> set[tuple[int, str]]:
+        return {(voter.node_id, voter.directory_id) for voter in admin.describe_quorum().voters}
+
+    def expect(what: str, *nodes: int) -> None:
+        found, wanted = voters(), {(node, fleet.directory_id(node)) for node in nodes}
+        if found != wanted:
+            run.report.wrong(what, f"the voters are {sorted(found)}, not {sorted(wanted)}")
+
+    first, second, third, *_ = fleet.controllers
+    status = tools.run("describe --status", QUORUM, "describe", "--status")
+    if not re.search(rf"LeaderId:\s+{first}\b", status) or fleet.directory_id(first) not in status:
+        run.report.wrong("describe --status", status)
+    for node in (second, third):
+        tools.run(
+            f"add-controller {node}", QUORUM, "add-controller", before=["--command-config", _as_kafka(fleet, node)]
+        )
+    expect("add-controller", first, second, third)
+    replication = tools.run("describe --replication", QUORUM, "describe", "--replication")
+    if len(re.findall(r"\b(?:Leader|Follower|Observer)\b", replication)) != BROKERS + len(fleet.controllers):
+        run.report.wrong("describe --replication", replication)
+    leader = admin.describe_quorum().leader_id
+    left = {first, second, third} - {leader}
+    tools.run(f"remove-controller {leader}, which leads", QUORUM, *_removal(fleet, leader))
+    expect("remove-controller", *left)
+    tools.run("remove-controller again", QUORUM, *_removal(fleet, leader), refused="VoterNotFoundException")
+    tools.run("describe --status at the end", QUORUM, "describe", "--status")
+
+
+def _removal(fleet: Fleet, node: int) -> list[str]:
+    named = ["--controller-id", str(node), "--controller-directory-id", fleet.directory_id(node)]
+    return ["remove-controller", *named]
+
+
+def _as_kafka(fleet: Fleet, node: int) -> str:
+    """The configuration of a controller, with the file of its disk, as Kafka's tool reads them."""
+    home = fleet.directory / f"node-{node}" / "as-kafka"
+    (home / "data").mkdir(parents=True)
+    ids = {"cluster.id": fleet.cluster_id, "node.id": node, "directory.id": fleet.directory_id(node), "version": 1}
+    (home / "data" / "meta.properties").write_text("".join(f"{key}={value}\n" for key, value in ids.items()))
+    address = f"CONTROLLER://{HOST}:{fleet.ports[node].controller}"
+    config = {
+        "process.roles": "controller",
+        "node.id": node,
+        "controller.quorum.bootstrap.servers": f"{HOST}:{fleet.ports[node].controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": address,
+        "advertised.listeners": address,
+        "log.dirs": home / "data",
+    }
+    path = home / "server.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in config.items()))
+    return str(path)
+
+
+CAMPAIGN = Campaign("tests.interop.kafka_tools", __doc__, Options, play)
+
+if __name__ == "__main__":
+    sys.exit(CAMPAIGN.main())
