@@ -169,7 +169,7 @@ def releases(views: ClusterViews) -> HealthCheck:
         "versions",
         WARNING,
         f"brokers run {' and '.join(told)}",
-        "finish the upgrade, node by node (ops/README.md, Upgrading)",
+        "finish the upgrade, node by node (docs/upgrading.md)",
     )
 
 
