@@ -54,6 +54,7 @@ from penstock.messages.groups.listing import GroupType
 from penstock.messages.metadata import BrokerInfo, ClientListener, PartitionInfo
 from penstock.messages.produce import ProducerState
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
+from penstock.messages.topics import NewTopic, ReplicaAssignment
 from penstock.types import Endpoint, ListenerEndpoint
 
 __all__ = [
@@ -90,6 +91,7 @@ __all__ = [
     "MemberDescription",
     "MetadataContent",
     "MetadataDigest",
+    "NewTopic",
     "NodeListener",
     "NodeStanding",
     "OffsetInfo",
@@ -102,6 +104,7 @@ __all__ = [
     "QuorumInfo",
     "QuorumReplicaInfo",
     "ReassignmentProgress",
+    "ReplicaAssignment",
     "ReplicaLogInfo",
     "SilentLogDir",
     "StuckGroup",

@@ -276,10 +276,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def to_toml(config: Mapping[str, object]) -> str:
     """Names and values as lines of a configuration file; JSON's numbers, booleans and lists are TOML's."""
-    return "".join(f"{name} = {_toml_value(value)}\n" for name, value in config.items())
+    return "".join(f"{name} = {toml_value(value)}\n" for name, value in config.items())
 
 
-def _toml_value(value: object) -> str:
+def toml_value(value: object) -> str:
     """JSON's strings are TOML's but for two things: TOML takes no pair of surrogates for a letter (an emoji), and no
     bare DEL. ConfigError for what no TOML file can hold: bytes of a path that are no UTF-8."""
     text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -103,6 +103,7 @@ class DescribeLogDirsApi:
             total_bytes=room.size_bytes,
             usable_bytes=room.free_bytes,
             topics=(*_by_topic(logs), *copies),
+            is_cordoned=path in self._log_manager.cordoned,
         )
 
 

@@ -38,6 +38,7 @@ from broker.config.listener_keys import (
 )
 from broker.config.named_listeners import with_named_protocols
 from broker.config.node_config import NodeConfig
+from metadata.cordon import EVERY_DIR
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import GIB, KIB, MIB, REQUIRED, ConfigKey, Kind, nearest
 from penstock.errors import ConfigError
@@ -112,6 +113,9 @@ def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> 
     values["advertised_listeners"] = parse_advertised(values)
     values["metrics_listener"] = parse_metrics_listener(values["metrics_listener"])
     values["log_dirs"] = tuple(os.path.abspath(directory) for directory in values["log_dirs"])
+    values["cordoned_log_dirs"] = tuple(
+        directory if directory == EVERY_DIR else os.path.abspath(directory) for directory in values["cordoned_log_dirs"]
+    )
     values["metadata_log_dir"] = os.path.abspath(values["metadata_log_dir"] or values["log_dirs"][0])
     config = NodeConfig(**values, given=dict(given))
     check_config(config, looks_at_dirs=looks_at_dirs)

@@ -13,6 +13,7 @@ from broker.config.log_levels import parse_log_levels
 from broker.config.node_config import NodeConfig
 from broker.config.security_check import check_security
 from metadata.addresses import ip_version
+from metadata.cordon import EVERY_DIR
 from metadata.listeners import CLIENT_LISTENERS_MAX, CONTROLLER_LISTENER
 from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
@@ -59,6 +60,16 @@ def without_kafka(config: NodeConfig) -> str:
     if not config.is_broker or config.kafka_listeners:
         return ""
     return "listeners has none for Kafka's clients; KAFKA://host:9092 adds one, on every broker (docs/kafka-clients.md)"
+
+
+def rack_warnings(config: NodeConfig) -> tuple[str, ...]:
+    """A line for a selector of replicas that sends no consumer here."""
+    if not config.is_broker or not config.replica_selector_class or config.broker_rack:
+        return ()
+    return (
+        "replica.selector.class is set, and broker.rack is not: no consumer is sent to this node, whatever rack it"
+        " names; set broker.rack (docs/follower-reads.md)",
+    )
 
 
 def _check_roles(config: NodeConfig) -> None:
@@ -295,8 +306,17 @@ def _check_compaction_lags(config: NodeConfig) -> None:
         )
 
 
-_OF_CHANGING_KEYS = (_check_roll, _check_compacted, _check_compaction_lags)
-"""The rules of two keys of which one may change while the node runs."""
+def _check_cordoned(config: NodeConfig) -> None:
+    unknown = sorted(set(config.cordoned_log_dirs).difference(config.log_dirs, (EVERY_DIR,)))
+    if unknown:
+        raise ConfigError(
+            f"cordoned.log.dirs = {','.join(config.cordoned_log_dirs)}: {unknown[0]} is not one of log.dirs = "
+            f"{','.join(config.log_dirs)}; name some of these, or {EVERY_DIR} for all"
+        )
+
+
+_OF_CHANGING_KEYS = (_check_roll, _check_compacted, _check_compaction_lags, _check_cordoned)
+"""The rules between keys of which one may change while the node runs."""
 
 
 def _with_slash(path: str) -> str:

@@ -5,11 +5,13 @@ Made by config.py from a file; the rules between its keys are in config_check.py
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from broker.config.keys.security_keys import METRICS_LISTENER, ClientAuth, TlsSettings
+from metadata.cordon import EVERY_DIR
 from metadata.listeners import CONTROLLER_LISTENER, KAFKA_LISTENER
 from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint, ListenerType, SecurityProtocol
@@ -85,6 +87,7 @@ class NodeConfig:
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     log_dir_hang_ms_max: int
+    cordoned_log_dirs: tuple[str, ...]
     logger_level: tuple[str, ...]
     logger_format: str
     num_io_threads: int
@@ -214,6 +217,13 @@ class NodeConfig:
         (broker/quorum/first_voters.py). The quorum's state knows the present ones (raft/voters.py)."""
         at = sorted(self.controller_quorum_voters.items())
         return VoterSet(tuple(Voter(one, endpoints=(ListenerEndpoint(CONTROLLER_LISTENER, to),)) for one, to in at))
+
+    @property
+    def cordoned_dirs(self) -> frozenset[str]:
+        """The log dirs that get no new replicas. The metadata may name others, which other brokers have."""
+        if EVERY_DIR in self.cordoned_log_dirs:
+            return frozenset(self.log_dirs)
+        return frozenset(map(os.path.normpath, self.cordoned_log_dirs)).intersection(self.log_dirs)
 
     def listener(self, name: str) -> Endpoint:
         """Where this node listens as `name`; ConfigError if it does not."""

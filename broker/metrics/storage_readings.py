@@ -100,6 +100,8 @@ def log_readings(log_manager: LogManager) -> Iterator[Reading]:
     for log_dir, dir_bytes in in_dirs.items():
         in_dir = (("log_dir", log_dir),)
         yield Reading("penstock_log_dir_log_bytes", "Bytes of all logs of a log dir.", dir_bytes, labels=in_dir)
+    help_text = "Log dirs that get no new replicas (cordoned.log.dirs)."
+    yield Reading("penstock_cordoned_log_dirs", help_text, len(log_manager.cordoned))
     help_text = "Bytes of one replica here; of the largest ones, where there are many."
     for tp, log_bytes in nlargest(PARTITIONS_SHOWN_MAX, sizes.items(), key=lambda item: item[1]):
         labels = (("topic", tp.topic), ("partition", str(tp.partition)))

@@ -19,6 +19,7 @@ from broker.network.broker_calls import BrokerCalls
 from broker.network.dispatcher import Dispatcher
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
+from broker.node.configuration.changed_parts import tell_cordoned
 from broker.node.parts.apis import make_apis
 from broker.node.parts.coordinators import make_coordinators
 from broker.node.parts.disk_work import make_disk_work, schedule_jobs
@@ -118,6 +119,7 @@ class BrokerParts:
             self.replication.publisher.caught_up(base.image())
             self.requests.listeners.open()
 
+        tell_cordoned(base.dynamic, log_manager, losses.hasten)
         return BrokerLifecycle(
             registration(config, quorum.cluster_id, quorum.incarnation_id, log_manager, quorum.features.said),
             quorum.channel,
@@ -133,6 +135,7 @@ class BrokerParts:
             on_caught_up=caught_up,
             on_standing=self._standing_changed,
             failed_log_dirs=lambda: log_manager.directory_ids(failures.offline_log_dirs()),
+            cordoned_log_dirs=lambda: log_manager.directory_ids(log_manager.cordoned),
             calendar=self.disks.wall_clock,
         )
 

@@ -18,6 +18,7 @@ from metadata.acls import AclTable
 from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from metadata.controller.topics.owners import NOBODY, TopicOwners
+from metadata.cordon import is_cordoned
 from metadata.image import MetadataImage, TopicImage
 from metadata.quotas import QuotaTable
 from metadata.records import (
@@ -175,6 +176,11 @@ class ControllerState:
         """True unless the log dir of the broker's replica has failed. Nothing else is asked of the broker."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_online(partition.directory_of(broker_id))
+
+    def is_cordoned(self, broker_id: int) -> bool:
+        """True if no new replica is placed on the broker."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and is_cordoned(broker, self.configs)
 
     def only_log_dir(self, broker_id: int) -> str:
         """The log dir in which the broker puts each new replica; "" if the broker chooses."""

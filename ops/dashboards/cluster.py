@@ -19,6 +19,7 @@ IN_SERVICE = Row(
         Stat("Under-replicated", "A replica is missing from the ISR.", "sum(penstock_under_replicated_partitions)"),
         Stat("Fenced brokers", "Registered, but not in service.", "max(penstock_fenced_brokers)"),
         Stat("Failed log dirs", "The disk gave an error or hung.", "sum(penstock_failed_log_dirs)"),
+        Stat("Cordoned log dirs", "They get no new replicas.", "sum(penstock_cordoned_log_dirs)"),
         Stat(
             "Logs without room",
             "Their flush or their appends wait for room on a disk.",

@@ -28,12 +28,17 @@ class DrainImpossibleError(PenstockError):
 
 @dataclass(frozen=True, slots=True)
 class BalancedBroker:
-    """A registered broker. Nothing goes to one that is not in service, and what it has stays there."""
+    """A registered broker. Nothing goes to one that is not in service or is cordoned, and what it has stays there."""
 
     broker_id: int
     rack: str = ""  # "": a rack of its own
     in_service: bool = True
     draining: bool = False  # everything goes elsewhere, whether it is in service or not
+    cordoned: bool = False  # KIP-1066
+
+    @property
+    def takes_replicas(self) -> bool:
+        return self.in_service and not self.draining and not self.cordoned
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The replicas of a cluster while a plan is made: where each is, how many each broker has, and where each may go.
 
 A plan is a series of `move` and `lead` on it. Every rule that a single move must keep is in `targets`: only to a broker
-in service that is not drained, never beside another replica of the partition, never into fewer racks than before. Where
-a drain leaves no other choice, the replica goes where the racks are as many as possible.
+in service that is neither drained nor cordoned, never beside another replica of the partition, never into fewer racks
+than before. Where a drain leaves no other choice, the replica goes where the racks are as many as possible.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ReplicaLayout:
         self.partitions = sorted(state.partitions, key=lambda partition: (partition.topic, partition.index))
         self.replicas = [partition.replicas for partition in self.partitions]
         self.sizes = [partition.size_bytes or 0 for partition in self.partitions]
-        self.takers = tuple(sorted(b.broker_id for b in state.brokers if b.in_service and not b.draining))
+        self.takers = tuple(sorted(b.broker_id for b in state.brokers if b.takes_replicas))
         """The brokers that are evened: what may go to them, and what they have may go elsewhere."""
         self.draining = tuple(sorted(broker.broker_id for broker in state.brokers if broker.draining))
         self._rack_of = {broker.broker_id: rack_name(broker.broker_id, broker.rack) for broker in state.brokers}

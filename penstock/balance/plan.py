@@ -44,7 +44,7 @@ class BrokerLoad:
 
     broker_id: int
     rack: str
-    takes: bool  # in service and not drained: counted in the spreads
+    takes: bool  # in service, neither drained nor cordoned: counted in the spreads
     replicas: int
     leaders: int
     size_bytes: int  # of the partitions whose size is known
@@ -99,7 +99,7 @@ def loads_of(state: ClusterState) -> tuple[BrokerLoad, ...]:
             leaders[partition.leader_id] += 1
 
     def load(broker: BalancedBroker) -> BrokerLoad:
-        id_, takes = broker.broker_id, broker.in_service and not broker.draining
+        id_, takes = broker.broker_id, broker.takes_replicas
         return BrokerLoad(id_, broker.rack, takes, replicas[id_], leaders[id_], sizes[id_])
 
     return tuple(load(broker) for broker in sorted(state.brokers, key=lambda broker: broker.broker_id))

@@ -1,4 +1,5 @@
-"""`penstock brokers list|drain|unregister`: shows the registered brokers, takes everything off one, and forgets one.
+"""`penstock brokers list|cordon|uncordon|drain|unregister`: shows the registered brokers, keeps new replicas off some,
+takes everything off one, and forgets one.
 
 Exit code 1 if a partition was refused, or the broker still has replicas in the end. Not here: the plan
 (penstock/balance/), how a broker is drained (penstock/cli/moves/draining.py), and what is allowed (the controller).
@@ -7,7 +8,7 @@ Exit code 1 if a partition was refused, or the broker still has replicas in the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,20 +20,26 @@ from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.edge.several import only_or_all, telling_what_was_done
 from penstock.cli.moves.balance import DryRun, finish
 from penstock.cli.moves.cluster_reading import read_cluster
+from penstock.cli.moves.cordoning import EVERY_DIR, Cordons, cordon_broker, cordoned_while, uncordon_broker
 from penstock.cli.moves.draining import drain_broker
 from penstock.cli.moves.plan_output import show_plan
 from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import print_json, print_rows, print_table, say
+from penstock.cli.output import note, print_json, print_rows, print_table, say
 from penstock.cli.patience.watch import patient_admin
-from penstock.errors import BrokerIdNotRegisteredError
+from penstock.errors import BrokerIdNotRegisteredError, ConfigError
 
 if TYPE_CHECKING:
     from penstock.balance.cluster import ClusterState
     from penstock.client.admin.admin_types import BrokerDescription
     from penstock.types import TopicPartition
 
-COLUMNS = ("broker", "address", "rack", "state", "replicas", "leaders")
+Brokers = Annotated[list[int], typer.Argument(metavar="ID...", min=0, max=INT32_MAX, help="The brokers' ids.")]
+LogDirs = Annotated[
+    list[str] | None,
+    typer.Option("--log-dir", metavar="DIR", help="Only this log dir of the broker; may be repeated."),
+]
+COLUMNS = ("broker", "address", "rack", "state", "replicas", "leaders", "cordoned")
 
 app = typer.Typer(
     help="Brokers: show them, take everything off one, and forget one that is gone for good.", no_args_is_help=True
@@ -54,8 +61,9 @@ def drain(
 ) -> None:
     """Move every replica and leadership off a broker, and wait until it has none; clients go on.
 
-    Topics that are created meanwhile may place replicas there again: they are moved, too. Refused where too few brokers
-    are left for the replicas of a partition. Moves to the broker that go on are cancelled.
+    The broker is cordoned first, so nothing new is placed there, and stays so: stop it, or let replicas come again with
+    `brokers uncordon`. Ctrl-C takes the cordon back. Refused where too few brokers are left for the replicas of a
+    partition. Moves to the broker that go on are cancelled.
     """
     from penstock import Admin
 
@@ -67,7 +75,7 @@ def drain(
         show_plan(plan)
     failed: Mapping[TopicPartition, str] = {}
     if not dry_run:
-        with Admin(bootstrap) as admin, throttled(admin, throttle):
+        with Admin(bootstrap) as admin, throttled(admin, throttle), cordoned_while(admin, broker_id):
             failed = drain_broker(admin, broker_id, plan)
     finish(plan, failed, as_json, dry_run)
 
@@ -80,6 +88,58 @@ def _check_known(known: Collection[int], broker_id: int) -> None:
     if broker_id not in known:
         names = ", ".join(map(str, sorted(known)))
         raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; these are: {names}")
+
+
+@app.command()
+def cordon(
+    broker_ids: Brokers,
+    log_dir: LogDirs = None,
+    dry_run: BrokerDryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Place nothing new on brokers, or in log dirs of one; what is there stays, and is served.
+
+    It holds until `uncordon`, also while the broker is away. New topics, partitions and moves go elsewhere.
+    """
+    _change_cordons(cordon_broker, broker_ids, log_dir or [], bootstrap, as_json=as_json, dry_run=dry_run)
+
+
+@app.command()
+def uncordon(
+    broker_ids: Brokers,
+    log_dir: LogDirs = None,
+    dry_run: BrokerDryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Let new replicas be placed on brokers again, or in log dirs of one."""
+    _change_cordons(uncordon_broker, broker_ids, log_dir or [], bootstrap, as_json=as_json, dry_run=dry_run)
+
+
+def _change_cordons(
+    change: Callable[[Cordons, list[str]], str],
+    broker_ids: list[int],
+    dirs: list[str],
+    bootstrap: str,
+    *,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    if dirs and len(broker_ids) > 1:
+        raise ConfigError("--log-dir is of one broker; give one ID with it")
+    shown = []
+    with patient_admin(bootstrap) as admin, telling_what_was_done() as done:
+        for broker_id in dict.fromkeys(broker_ids):
+            value = change(Cordons(admin, broker_id, dry_run=dry_run), dirs)
+            what = {EVERY_DIR: "the whole broker", "": "nothing"}.get(value, value)
+            told = f"broker {broker_id}: {what} {'would be' if dry_run else 'is'} cordoned"
+            done += [] if dry_run else [told]
+            shown.append({"broker": broker_id, "cordoned.log.dirs": value, "dry_run": dry_run})
+            if not as_json:
+                say(told)
+    if as_json:
+        print_json(only_or_all(shown))
 
 
 @app.command("list")
@@ -96,7 +156,10 @@ def list_brokers(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fal
 
 @app.command()
 def unregister(
-    broker_ids: Annotated[list[int], typer.Argument(metavar="ID...", min=0, max=INT32_MAX, help="The brokers' ids.")],
+    broker_ids: Brokers,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="It is no error that a broker is not registered.")
+    ] = False,
     dry_run: BrokerDryRun = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -110,17 +173,24 @@ def unregister(
     if dry_run or (sys.stdin.isatty() and not yes):
         with patient_admin(bootstrap) as admin:
             known = {one.broker.node_id: one for one in admin.describe_brokers()}
+        broker_ids = [broker_id for broker_id in broker_ids if broker_id in known or not if_exists]
         for broker_id in broker_ids:
             _check_known(known, broker_id)
         rows = [_row(known[broker_id]) for broker_id in broker_ids]
         if dry_run:
             print_rows(COLUMNS, rows, as_json)
             return
-        plan = [f"broker {number}, {state}: {replicas} replicas" for number, _, _, state, replicas, _ in rows]
+        plan = [f"broker {number}, {state}: {replicas} replicas" for number, _, _, state, replicas, *_ in rows]
         agree(plan, f"Forget {', '.join(map(str, broker_ids))}?", yes=yes)
     with patient_admin(bootstrap) as admin, telling_what_was_done() as done:
         for broker_id in dict.fromkeys(broker_ids):
-            admin.unregister_broker(broker_id)
+            try:
+                admin.unregister_broker(broker_id)
+            except BrokerIdNotRegisteredError:
+                if not if_exists:
+                    raise
+                note(f"broker {broker_id} is not registered; there is nothing to forget")
+                continue
             done.append(f"unregistered {broker_id}")
             if not as_json:
                 say(f"unregistered {broker_id}")
@@ -138,4 +208,5 @@ def _row(described: BrokerDescription) -> tuple[object, ...]:
         state,
         described.replicas,
         described.leaders,
+        "yes" if broker.cordoned else "no",
     )

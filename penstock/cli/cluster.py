@@ -51,7 +51,14 @@ def describe_cluster(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson =
         states = {b.node_id: "fenced" if b.fenced else served for b in info.brokers}
         others = {b.node_id: " ".join(str(at) for at in b.listeners if at.address != address(b)) for b in info.brokers}
         rows = [
-            (b.node_id, address(b), others[b.node_id] or "-", b.rack or "-", states[b.node_id]) for b in info.brokers
+            (
+                b.node_id,
+                address(b),
+                others[b.node_id] or "-",
+                b.rack or "-",
+                states[b.node_id] + ", cordoned" * b.cordoned,
+            )
+            for b in info.brokers
         ]
         print_table(["broker", "address", "other listeners", "rack", "state"], rows)
     if not has_controller:

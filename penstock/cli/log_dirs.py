@@ -33,7 +33,17 @@ app = typer.Typer(
     help="Show the log dirs of running brokers; move replicas between those of one broker.", no_args_is_help=True
 )
 
-DIR_COLUMNS = ("broker", "log_dir", "replicas", "coming", "size_bytes", "usable_bytes", "total_bytes", "error")
+DIR_COLUMNS = (
+    "broker",
+    "log_dir",
+    "replicas",
+    "coming",
+    "size_bytes",
+    "usable_bytes",
+    "total_bytes",
+    "cordoned",
+    "error",
+)
 REPLICA_COLUMNS = (
     "broker",
     "log_dir",
@@ -89,7 +99,7 @@ def describe(
 def _dir_row(node_id: int, log_dir: LogDirInfo) -> tuple[object, ...]:
     room = ("?" if size < 0 else count(size) for size in (log_dir.usable_bytes, log_dir.total_bytes))
     numbers = len(log_dir.replicas), len(log_dir.coming), count(log_dir.size_bytes)
-    return node_id, log_dir.path, *numbers, *room, str(log_dir.error or "")
+    return node_id, log_dir.path, *numbers, *room, "yes" if log_dir.is_cordoned else "no", str(log_dir.error or "")
 
 
 def _replica_rows(one: BrokerLogDirs) -> Iterator[tuple[object, ...]]:
@@ -114,6 +124,7 @@ def _broker_json(one: BrokerLogDirs) -> dict[str, Any]:
                 "total_bytes": log_dir.total_bytes,
                 "usable_bytes": log_dir.usable_bytes,
                 "size_bytes": log_dir.size_bytes,
+                "cordoned": log_dir.is_cordoned,
                 "replicas": [
                     {
                         "topic": tp.topic,

@@ -31,6 +31,7 @@ from penstock.cli import (
 )
 from penstock.cli.bench import command as bench
 from penstock.cli.console import consume, produce
+from penstock.cli.declared import command as declared
 from penstock.cli.demo import command as demo
 from penstock.cli.edge.connecting import add_connecting_options
 from penstock.cli.edge.run import run_command
@@ -57,6 +58,8 @@ app.add_typer(topics.app, name="topics", rich_help_panel=TOPICS)
 app.add_typer(configs.app, name="configs", rich_help_panel=TOPICS)
 app.add_typer(groups.app, name="groups", rich_help_panel=TOPICS)
 app.add_typer(transactions.app, name="transactions", rich_help_panel=TOPICS)
+app.command("apply", rich_help_panel=CLUSTER)(declared.apply)
+app.command("export", rich_help_panel=CLUSTER)(declared.export)
 app.add_typer(cluster.cluster_app, name="cluster", rich_help_panel=CLUSTER)
 cluster.cluster_app.command("balance")(balance.balance)
 app.add_typer(brokers.app, name="brokers", rich_help_panel=CLUSTER)

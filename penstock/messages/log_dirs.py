@@ -51,6 +51,8 @@ class LogDir:
     total_bytes: int
     usable_bytes: int
     topics: tuple[LogDirTopic, ...]
+    is_cordoned: bool = False
+    """It gets no new replicas (KIP-1066)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ class BrokerInfo:
     fenced: bool = False
     listeners: tuple[ClientListener, ...] = ()
     """Every listener for clients, BROKER first; only in the description of the cluster, and none from an older node."""
+    cordoned: bool = False
+    """It gets no new replicas (KIP-1066); only in the description of the cluster."""
 
     @property
     def endpoint(self) -> Endpoint:

@@ -45,20 +45,22 @@ class EpochEndOffset(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("node_id", "host", "port", "rack", "fenced", "listeners")
+    __slots__ = ("node_id", "host", "port", "rack", "fenced", "listeners", "cordoned")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     RACK_FIELD_NUMBER: _ClassVar[int]
     FENCED_FIELD_NUMBER: _ClassVar[int]
     LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    CORDONED_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     host: str
     port: int
     rack: str
     fenced: bool
     listeners: _containers.RepeatedCompositeFieldContainer[ClientListener]
-    def __init__(self, node_id: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., fenced: _Optional[bool] = ..., listeners: _Optional[_Iterable[_Union[ClientListener, _Mapping]]] = ...) -> None: ...
+    cordoned: bool
+    def __init__(self, node_id: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., fenced: _Optional[bool] = ..., listeners: _Optional[_Iterable[_Union[ClientListener, _Mapping]]] = ..., cordoned: _Optional[bool] = ...) -> None: ...
 
 class ClientListener(_message.Message):
     __slots__ = ("name", "host", "port")

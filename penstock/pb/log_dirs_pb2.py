@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from penstock.pb import common_pb2 as penstock_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1apenstock/v1/log_dirs.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\"(\n\x16\x44\x65scribeLogDirsRequest\x12\x0e\n\x06topics\x18\x01 \x03(\t\"Q\n\x17\x44\x65scribeLogDirsResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12%\n\x08log_dirs\x18\x02 \x03(\x0b\x32\x13.penstock.v1.LogDir\"\xa4\x01\n\x06LogDir\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x14\n\x0c\x64irectory_id\x18\x02 \x01(\t\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x13\n\x0btotal_bytes\x18\x04 \x01(\x12\x12\x14\n\x0cusable_bytes\x18\x05 \x01(\x12\x12(\n\x06topics\x18\x06 \x03(\x0b\x32\x18.penstock.v1.LogDirTopic\"\\\n\x0bLogDirTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12,\n\x08replicas\x18\x03 \x03(\x0b\x32\x1a.penstock.v1.LogDirReplica\"\xb6\x01\n\rLogDirReplica\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x03 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x04 \x01(\x03\x12\x11\n\tis_future\x18\x05 \x01(\x08\x12\x12\n\noffset_lag\x18\x06 \x01(\x03\x12\x12\n\nbytes_left\x18\x07 \x01(\x03\x12\x11\n\twaits_for\x18\x08 \x01(\t\"K\n\x1a\x41lterReplicaLogDirsRequest\x12-\n\x04\x64irs\x18\x01 \x03(\x0b\x32\x1f.penstock.v1.AlterReplicaLogDir\"X\n\x12\x41lterReplicaLogDir\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x34\n\x06topics\x18\x02 \x03(\x0b\x32$.penstock.v1.AlterReplicaLogDirTopic\"<\n\x17\x41lterReplicaLogDirTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\"f\n\x1b\x41lterReplicaLogDirsResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x36\n\x07results\x18\x02 \x03(\x0b\x32%.penstock.v1.AlterReplicaLogDirResult\"_\n\x18\x41lterReplicaLogDirResult\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Errorb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1apenstock/v1/log_dirs.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\"(\n\x16\x44\x65scribeLogDirsRequest\x12\x0e\n\x06topics\x18\x01 \x03(\t\"Q\n\x17\x44\x65scribeLogDirsResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12%\n\x08log_dirs\x18\x02 \x03(\x0b\x32\x13.penstock.v1.LogDir\"\xb9\x01\n\x06LogDir\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x14\n\x0c\x64irectory_id\x18\x02 \x01(\t\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x13\n\x0btotal_bytes\x18\x04 \x01(\x12\x12\x14\n\x0cusable_bytes\x18\x05 \x01(\x12\x12(\n\x06topics\x18\x06 \x03(\x0b\x32\x18.penstock.v1.LogDirTopic\x12\x13\n\x0bis_cordoned\x18\x07 \x01(\x08\"\\\n\x0bLogDirTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12,\n\x08replicas\x18\x03 \x03(\x0b\x32\x1a.penstock.v1.LogDirReplica\"\xb6\x01\n\rLogDirReplica\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x03 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x04 \x01(\x03\x12\x11\n\tis_future\x18\x05 \x01(\x08\x12\x12\n\noffset_lag\x18\x06 \x01(\x03\x12\x12\n\nbytes_left\x18\x07 \x01(\x03\x12\x11\n\twaits_for\x18\x08 \x01(\t\"K\n\x1a\x41lterReplicaLogDirsRequest\x12-\n\x04\x64irs\x18\x01 \x03(\x0b\x32\x1f.penstock.v1.AlterReplicaLogDir\"X\n\x12\x41lterReplicaLogDir\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x34\n\x06topics\x18\x02 \x03(\x0b\x32$.penstock.v1.AlterReplicaLogDirTopic\"<\n\x17\x41lterReplicaLogDirTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\"f\n\x1b\x41lterReplicaLogDirsResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x36\n\x07results\x18\x02 \x03(\x0b\x32%.penstock.v1.AlterReplicaLogDirResult\"_\n\x18\x41lterReplicaLogDirResult\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Errorb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,19 +37,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DESCRIBELOGDIRSRESPONSE']._serialized_start=111
   _globals['_DESCRIBELOGDIRSRESPONSE']._serialized_end=192
   _globals['_LOGDIR']._serialized_start=195
-  _globals['_LOGDIR']._serialized_end=359
-  _globals['_LOGDIRTOPIC']._serialized_start=361
-  _globals['_LOGDIRTOPIC']._serialized_end=453
-  _globals['_LOGDIRREPLICA']._serialized_start=456
-  _globals['_LOGDIRREPLICA']._serialized_end=638
-  _globals['_ALTERREPLICALOGDIRSREQUEST']._serialized_start=640
-  _globals['_ALTERREPLICALOGDIRSREQUEST']._serialized_end=715
-  _globals['_ALTERREPLICALOGDIR']._serialized_start=717
-  _globals['_ALTERREPLICALOGDIR']._serialized_end=805
-  _globals['_ALTERREPLICALOGDIRTOPIC']._serialized_start=807
-  _globals['_ALTERREPLICALOGDIRTOPIC']._serialized_end=867
-  _globals['_ALTERREPLICALOGDIRSRESPONSE']._serialized_start=869
-  _globals['_ALTERREPLICALOGDIRSRESPONSE']._serialized_end=971
-  _globals['_ALTERREPLICALOGDIRRESULT']._serialized_start=973
-  _globals['_ALTERREPLICALOGDIRRESULT']._serialized_end=1068
+  _globals['_LOGDIR']._serialized_end=380
+  _globals['_LOGDIRTOPIC']._serialized_start=382
+  _globals['_LOGDIRTOPIC']._serialized_end=474
+  _globals['_LOGDIRREPLICA']._serialized_start=477
+  _globals['_LOGDIRREPLICA']._serialized_end=659
+  _globals['_ALTERREPLICALOGDIRSREQUEST']._serialized_start=661
+  _globals['_ALTERREPLICALOGDIRSREQUEST']._serialized_end=736
+  _globals['_ALTERREPLICALOGDIR']._serialized_start=738
+  _globals['_ALTERREPLICALOGDIR']._serialized_end=826
+  _globals['_ALTERREPLICALOGDIRTOPIC']._serialized_start=828
+  _globals['_ALTERREPLICALOGDIRTOPIC']._serialized_end=888
+  _globals['_ALTERREPLICALOGDIRSRESPONSE']._serialized_start=890
+  _globals['_ALTERREPLICALOGDIRSRESPONSE']._serialized_end=992
+  _globals['_ALTERREPLICALOGDIRRESULT']._serialized_start=994
+  _globals['_ALTERREPLICALOGDIRRESULT']._serialized_end=1089
 # @@protoc_insertion_point(module_scope)

@@ -22,20 +22,22 @@ class DescribeLogDirsResponse(_message.Message):
     def __init__(self, node_id: _Optional[int] = ..., log_dirs: _Optional[_Iterable[_Union[LogDir, _Mapping]]] = ...) -> None: ...
 
 class LogDir(_message.Message):
-    __slots__ = ("path", "directory_id", "error", "total_bytes", "usable_bytes", "topics")
+    __slots__ = ("path", "directory_id", "error", "total_bytes", "usable_bytes", "topics", "is_cordoned")
     PATH_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
     USABLE_BYTES_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
+    IS_CORDONED_FIELD_NUMBER: _ClassVar[int]
     path: str
     directory_id: str
     error: _common_pb2.Error
     total_bytes: int
     usable_bytes: int
     topics: _containers.RepeatedCompositeFieldContainer[LogDirTopic]
-    def __init__(self, path: _Optional[str] = ..., directory_id: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., total_bytes: _Optional[int] = ..., usable_bytes: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[LogDirTopic, _Mapping]]] = ...) -> None: ...
+    is_cordoned: bool
+    def __init__(self, path: _Optional[str] = ..., directory_id: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., total_bytes: _Optional[int] = ..., usable_bytes: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[LogDirTopic, _Mapping]]] = ..., is_cordoned: _Optional[bool] = ...) -> None: ...
 
 class LogDirTopic(_message.Message):
     __slots__ = ("topic", "topic_id", "replicas")

@@ -10,7 +10,7 @@ Not here: the work itself (`log_opener.py`), and which logs there are (`log_tabl
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from penstock.errors import KafkaStorageError, PenstockError
@@ -48,10 +48,13 @@ class LogCreation:
         opener: LogOpener,
         unlisted_log_dirs: Sequence[str],
         offline_log_dirs: Mapping[str, PenstockError],
+        cordoned: Set[str],
     ) -> None:
-        """`unlisted_log_dirs` failed before their logs were known."""
+        """`unlisted_log_dirs` failed before their logs were known; one of the `cordoned` gets a new log only where no
+        other can have it."""
         self._directories, self._table, self._removal, self._opener = directories, table, removal, opener
         self._unlisted_log_dirs, self._offline_log_dirs = unlisted_log_dirs, offline_log_dirs
+        self._cordoned = cordoned
         self._begun: dict[TopicPartition, NewLog] = {}
 
     def begin(
@@ -65,7 +68,8 @@ class LogCreation:
         preferred_dir: str | None = None,
     ) -> Log | NewLog:
         """The log of the topic, or one to create: in `log_dir`, or else in `preferred_dir` where that can be used, or
-        else in the log dir with the fewest logs.
+        else in the log dir with the fewest logs that is not cordoned. The controller gives a broker whose log dirs are
+        all cordoned no new replica; one that was decided before that has a log all the same.
 
         A log dir that failed before its logs were listed may have the log. Then only a partition that `is_new` in the
         cluster is created, because an empty replica must not replace one that has records.
@@ -115,7 +119,10 @@ class LogCreation:
         if not free:
             path = directories[0].path
             raise KafkaStorageError(f"{path}/{topic_partition}: the log is offline: {taken[path]}") from taken[path]
-        return min(free, key=lambda found: (found.path != preferred_dir, self._table.count_in(found.path)))
+        paths = {directory.path: directory for directory in free}
+        if preferred_dir in paths:
+            return paths[preferred_dir]
+        return min(free, key=lambda found: (found.path in self._cordoned, self._table.count_in(found.path)))
 
     def make(self, new: NewLog) -> Log:
         """Blocks, in any thread; the log is not in use yet. KafkaStorageError when it cannot be created."""

@@ -64,6 +64,8 @@ class LogManager:
         self._directories: dict[str, LogDirectory] = {}
         self.offline_log_dirs: dict[str, PenstockError] = {}
         self._unlisted_log_dirs: list[str] = []  # offline ones whose logs are not known
+        self.cordoned: set[str] = set()
+        """The log dirs that get no new logs (KIP-1066), by path."""
         self._is_loaded = False
         self.table = LogTable()
         self.removal = LogRemoval(machine, config.log_config, self._directories, self.table)
@@ -79,6 +81,7 @@ class LogManager:
             opener=self._opener,
             unlisted_log_dirs=self._unlisted_log_dirs,
             offline_log_dirs=self.offline_log_dirs,
+            cordoned=self.cordoned,
         )
         self._closing = LogClosing(self._directories, self.table, self.checkpoints, machine.threads)
         self.futures = FutureLogs(machine, self._directories, self._opener, self.removal.deleted)

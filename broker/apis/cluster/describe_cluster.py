@@ -22,9 +22,9 @@ from broker.apis.served import Served
 from broker.authorization.rules.administration import describe_cluster_rule
 from broker.network.request_channel import Request
 from broker.replication.replica_troubles import NAMED_MAX
+from metadata.cordon import is_cordoned
 from metadata.image import MetadataImage, TopicImage
 from metadata.offline import offline_reason, offline_text
-from metadata.registrations import BrokerRegistration
 from penstock.messages.admin_apis import DESCRIBE_CLUSTER
 from penstock.messages.cluster import (
     ClusterInfo,
@@ -62,7 +62,7 @@ class DescribeClusterApi:
 
     def handle(self, request: Request, body: DescribeClusterRequest) -> None:
         image = self._image()
-        brokers = tuple(_described(image.brokers[each], request.caller.listener) for each in sorted(image.brokers))
+        brokers = tuple(_described(image, each, request.caller.listener) for each in sorted(image.brokers))
         if self._counted.topics is not image.topics_by_id:  # images share the table until a topic changes
             self._counted = _leader_counts(image.topics_by_id)
         counted = self._counted
@@ -82,11 +82,14 @@ class DescribeClusterApi:
         )
 
 
-def _described(broker: BrokerRegistration, listener: str) -> BrokerInfo:
+def _described(image: MetadataImage, broker_id: int, listener: str) -> BrokerInfo:
     """The broker as a client of that listener reaches it, with the addresses of all its other listeners for clients."""
+    broker = image.brokers[broker_id]
     everywhere = (ListenerEndpoint(CLIENT_LISTENER, broker.endpoint), *broker.listeners)
     return replace(
-        node_view(broker, listener), listeners=tuple(ClientListener(name, *endpoint) for name, endpoint in everywhere)
+        node_view(broker, listener),
+        listeners=tuple(ClientListener(name, *endpoint) for name, endpoint in everywhere),
+        cordoned=is_cordoned(broker, image.configs),
     )
 
 

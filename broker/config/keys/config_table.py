@@ -8,6 +8,8 @@ not Kafka's. Rules between two keys are in config_check.py. The keys of `for_one
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from broker.config.keys.group_keys import GROUPS
 from broker.config.keys.security_keys import AUDIT, AUTHORIZATION, SECURITY
 from broker.config.keys.storage_keys import LOG, RETENTION, TOPICS
@@ -179,6 +181,17 @@ DIRECTORIES = (
     string("metadata.log.dir", "", "Which of log.dirs holds the metadata log; the first of them otherwise."),
     duration_ms(
         "log.dir.hang.ms.max", 30_000, "A log dir fails when one call to its disk takes so long. Not of Kafka's.", 1_000
+    ),
+    *for_one(
+        replace(
+            strings(
+                "cordoned.log.dirs",
+                (),
+                "Which of log.dirs get no new replicas (KIP-1066); * for all of them. Those that are there stay, and "
+                "are served.",
+            ),
+            may_be_empty=True,
+        ),
     ),
 )
 

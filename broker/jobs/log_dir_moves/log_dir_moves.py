@@ -29,6 +29,7 @@ from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
+    InvalidReplicaAssignmentError,
     InvalidTopicError,
     KafkaStorageError,
     LogDirNotFoundError,
@@ -101,6 +102,10 @@ class LogDirMoves:
             self.table.give_up(key)
             await self._dropped(before)
             return
+        if log_dir in self._log_manager.cordoned:
+            raise InvalidReplicaAssignmentError(
+                f"{log_dir} is cordoned: no replica moves there. Choose another, or take it out of cordoned.log.dirs"
+            )
         side = self._futures.name(key, log_dir)
         await self._threads.run(log_dir, self._futures.create, side, partition.topic_id)
         if self._parts.hosted.find(key) is not partition or self.table.moves.get(key) is not before:

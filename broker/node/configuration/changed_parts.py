@@ -6,6 +6,7 @@ cluster_defaults.py), or is one of the node's log (process/log_output.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from broker.config.dynamic_config import DynamicBrokerConfig
@@ -14,7 +15,9 @@ from broker.config.node_config import NodeConfig
 from broker.jobs.cleaner_job import CleanerJob
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.move_throttle import MoveThrottle
+from metadata.cordon import CORDONED_LOG_DIRS
 from metadata.topic_config import TOPIC_CONFIGS
+from storage.log_dirs.log_manager import LogManager
 
 OF_TOPICS: Final = tuple(sorted({definition.broker_key for definition in TOPIC_CONFIGS.values()} & DYNAMIC.keys()))
 OF_THROTTLES: Final = (
@@ -49,3 +52,19 @@ def tell_parts(
 
     dynamic.listen(tell_cleaner, *OF_CLEANER)
     dynamic.listen(tell_throttles, *OF_THROTTLES)
+
+
+def tell_cordoned(dynamic: DynamicBrokerConfig, log_manager: LogManager, hasten: Callable[[], None]) -> None:
+    """Tells the log manager now, and from now on, which log dirs get no new replicas (KIP-1066). The next heartbeat,
+    which `hasten` sends at once, tells the controller."""
+
+    def tell(config: NodeConfig) -> None:
+        log_manager.cordoned.clear()
+        log_manager.cordoned.update(config.cordoned_dirs)
+
+    def tell_and_hasten(config: NodeConfig) -> None:
+        tell(config)
+        hasten()
+
+    tell(dynamic.current)
+    dynamic.listen(tell_and_hasten, CORDONED_LOG_DIRS)

@@ -107,10 +107,12 @@ class BrokerLifecycle:
         on_caught_up: Callable[[], None],
         on_standing: Callable[[bool], None] = lambda may_serve: None,
         failed_log_dirs: Callable[[], Set[str]] = frozenset,
+        cordoned_log_dirs: Callable[[], Set[str]] = frozenset,
         calendar: SharedCalendar = NO_CALENDAR,
     ) -> None:
         """`losses` has the news of replicas that were lost here; `on_standing` is told whether the controller lets this
-        broker serve, whenever that changes; `failed_log_dirs` are ids of the registered ones that have failed."""
+        broker serve, whenever that changes; `failed_log_dirs` are ids of the registered ones that have failed,
+        `cordoned_log_dirs` of those that get no new replicas."""
         self.unfenced = asyncio.Event()
         self.broker_epoch = NO_EPOCH
         self._registration = registration
@@ -129,7 +131,7 @@ class BrokerLifecycle:
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._on_standing = on_standing
-        self._failed_log_dirs = failed_log_dirs
+        self._failed_log_dirs, self._cordoned_log_dirs = failed_log_dirs, cordoned_log_dirs
         self._registered_without: Set[str] = frozenset()
         """The log dirs that had failed before the last registration."""
         self._told_failed: Set[str] = frozenset()
@@ -302,6 +304,7 @@ class BrokerLifecycle:
                 want_shut_down=want_shut_down,
                 offline_log_dirs=tuple(sorted(failed)),
                 calendar_ms=self._comparison.calendar.calendar_ms(),
+                cordoned_log_dirs=tuple(sorted(self._cordoned_log_dirs())),
             ),
             self._heartbeat_timeout_ms,
         )

@@ -244,6 +244,7 @@ type Node struct {
 	Rack          string                 `protobuf:"bytes,4,opt,name=rack,proto3" json:"rack,omitempty"`
 	Fenced        bool                   `protobuf:"varint,5,opt,name=fenced,proto3" json:"fenced,omitempty"`
 	Listeners     []*ClientListener      `protobuf:"bytes,6,rep,name=listeners,proto3" json:"listeners,omitempty"` // in DescribeCluster: every one for clients, BROKER first; none: an older node answers
+	Cordoned      bool                   `protobuf:"varint,7,opt,name=cordoned,proto3" json:"cordoned,omitempty"`  // in DescribeCluster: it gets no new replicas (KIP-1066)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -318,6 +319,13 @@ func (x *Node) GetListeners() []*ClientListener {
 		return x.Listeners
 	}
 	return nil
+}
+
+func (x *Node) GetCordoned() bool {
+	if x != nil {
+		return x.Cordoned
+	}
+	return false
 }
 
 type ClientListener struct {
@@ -462,14 +470,15 @@ const file_penstock_v1_common_proto_rawDesc = "" +
 	"\x0eEpochEndOffset\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x05R\x05epoch\x12\x1d\n" +
 	"\n" +
-	"end_offset\x18\x02 \x01(\x03R\tendOffset\"\xae\x01\n" +
+	"end_offset\x18\x02 \x01(\x03R\tendOffset\"\xca\x01\n" +
 	"\x04Node\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x03 \x01(\x05R\x04port\x12\x12\n" +
 	"\x04rack\x18\x04 \x01(\tR\x04rack\x12\x16\n" +
 	"\x06fenced\x18\x05 \x01(\bR\x06fenced\x129\n" +
-	"\tlisteners\x18\x06 \x03(\v2\x1b.penstock.v1.ClientListenerR\tlisteners\"L\n" +
+	"\tlisteners\x18\x06 \x03(\v2\x1b.penstock.v1.ClientListenerR\tlisteners\x12\x1a\n" +
+	"\bcordoned\x18\a \x01(\bR\bcordoned\"L\n" +
 	"\x0eClientListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +

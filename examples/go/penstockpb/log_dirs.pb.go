@@ -127,6 +127,7 @@ type LogDir struct {
 	TotalBytes    int64                  `protobuf:"zigzag64,4,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`    // of its disk; -1: not known
 	UsableBytes   int64                  `protobuf:"zigzag64,5,opt,name=usable_bytes,json=usableBytes,proto3" json:"usable_bytes,omitempty"` // free on its disk; -1: not known
 	Topics        []*LogDirTopic         `protobuf:"bytes,6,rep,name=topics,proto3" json:"topics,omitempty"`
+	IsCordoned    bool                   `protobuf:"varint,7,opt,name=is_cordoned,json=isCordoned,proto3" json:"is_cordoned,omitempty"` // it gets no new replicas (KIP-1066)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -201,6 +202,13 @@ func (x *LogDir) GetTopics() []*LogDirTopic {
 		return x.Topics
 	}
 	return nil
+}
+
+func (x *LogDir) GetIsCordoned() bool {
+	if x != nil {
+		return x.IsCordoned
+	}
+	return false
 }
 
 type LogDirTopic struct {
@@ -634,7 +642,7 @@ const file_penstock_v1_log_dirs_proto_rawDesc = "" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\"b\n" +
 	"\x17DescribeLogDirsResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12.\n" +
-	"\blog_dirs\x18\x02 \x03(\v2\x13.penstock.v1.LogDirR\alogDirs\"\xdf\x01\n" +
+	"\blog_dirs\x18\x02 \x03(\v2\x13.penstock.v1.LogDirR\alogDirs\"\x80\x02\n" +
 	"\x06LogDir\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12!\n" +
 	"\fdirectory_id\x18\x02 \x01(\tR\vdirectoryId\x12(\n" +
@@ -642,7 +650,9 @@ const file_penstock_v1_log_dirs_proto_rawDesc = "" +
 	"\vtotal_bytes\x18\x04 \x01(\x12R\n" +
 	"totalBytes\x12!\n" +
 	"\fusable_bytes\x18\x05 \x01(\x12R\vusableBytes\x120\n" +
-	"\x06topics\x18\x06 \x03(\v2\x18.penstock.v1.LogDirTopicR\x06topics\"v\n" +
+	"\x06topics\x18\x06 \x03(\v2\x18.penstock.v1.LogDirTopicR\x06topics\x12\x1f\n" +
+	"\vis_cordoned\x18\a \x01(\bR\n" +
+	"isCordoned\"v\n" +
 	"\vLogDirTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x126\n" +

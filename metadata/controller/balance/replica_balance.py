@@ -5,6 +5,8 @@ begins each `auto.replica.balance.check.interval.seconds`, if two brokers differ
 every partition in turn, and begins to move a replica of it where that brings two brokers nearer to each other and
 leaves the partition in as many racks. A partition that lacks a replica in sync, or its leader, is left alone.
 
+A broker that is cordoned (KIP-1066) gets nothing, keeps what it has, and is not counted.
+
 Moves cost bandwidth, so little is done at a time and nothing in times of trouble:
 
     the limit      `max_moving_partitions` partitions move at a time
@@ -32,6 +34,7 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.reassignments import begun
 from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.state import ControllerState
+from metadata.cordon import cordoned_brokers
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 from penstock.balance.racks import keeps_racks, rack_name
@@ -116,7 +119,7 @@ class ReplicaBalance:
         if due_ms is None or self._others_move or now_ms < due_ms:
             return ControllerResult((), TickResponse())
         room = context.config.max_moving_partitions - state.reassigning_count
-        if self._pass is None and spread_of(state.replica_counts.of(state.brokers)) <= 1:
+        if self._pass is None and spread_of(_counts(state)) <= 1:
             self._end_round(now_ms)
             return ControllerResult((), TickResponse())
         if room <= 0:
@@ -153,7 +156,7 @@ class ReplicaBalance:
         """Ends a pass, and perhaps the round. A pass that moved something is followed by a strict one. A strict pass
         that moved nothing is followed by one that is not strict. Any other pass ends the round, and so do even
         brokers."""
-        is_even = spread_of(state.replica_counts.of(state.brokers)) <= 1
+        is_even = spread_of(_counts(state)) <= 1
         if not self._moved and (is_even or not self._is_strict):
             self._end_round(now_ms)
         else:
@@ -164,7 +167,7 @@ class ReplicaBalance:
     ) -> tuple[list[PartitionChangeRecord], int]:
         """Records, and how many partitions begin to move by them."""
         state = context.state
-        counts = state.replica_counts.of(state.brokers)
+        counts = _counts(state)
         ends = _ends(counts, self._is_strict)
         changes: list[PartitionChangeRecord] = []
         moves = 0
@@ -192,6 +195,12 @@ class ReplicaBalance:
     def __repr__(self) -> str:
         state = "a round is under way" if self._pass is not None else "no round is under way"
         return f"ReplicaBalance(due_ms={self.next_deadline_ms}, {state})"
+
+
+def _counts(state: ControllerState) -> Counter[int]:
+    """Replicas by broker. A cordoned broker gets none, and keeps what it has."""
+    cordoned = cordoned_brokers(state.brokers.values(), state.configs)
+    return state.replica_counts.of([broker_id for broker_id in state.brokers if broker_id not in cordoned])
 
 
 def _looks(state: ControllerState) -> Iterator[_Look]:

@@ -4,6 +4,8 @@ A heartbeat also names the log dirs that have failed. The replicas in a dir that
 ISRs and lose their leaderships, and only those; the last member of an ISR stays (election.py). A failed dir is online
 again with the next registration, when its replicas were named (KIP-858).
 
+Which of its log dirs are cordoned, a heartbeat says too, and the metadata keeps it (metadata/cordon.py).
+
 A heartbeat that changes nothing makes no record, so the log of an idle cluster does not grow. The table in
 broker_state.py says what a heartbeat does; election.py says what a change of state does to partitions. I11 holds after
 every single record: partitions are taken from a broker BEFORE it is fenced, and given to it AFTER it is unfenced.
@@ -24,6 +26,7 @@ from metadata.controller.elections.broker_elections import (
 )
 from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.sessions import STANDSTILL_SESSIONS
+from metadata.cordon import told_record
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration
 from penstock.errors import BrokerIdNotRegisteredError, StaleBrokerEpochError
@@ -63,7 +66,8 @@ def heartbeat(
         session_timeout_ms=context.sessions.timeout_ms,
         **_calendar(context, broker.broker_id, now_ms),
     )
-    return ControllerResult(_records(context, broker, after, moves), response)
+    told = told_record(broker, request.cordoned_log_dirs, context.state.configs)
+    return ControllerResult((*told, *_records(context, broker, after, moves)), response)
 
 
 def _silent_ms(context: DecisionContext, broker_id: int, now_ms: int, silent_ms: int) -> int:

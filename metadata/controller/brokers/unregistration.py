@@ -3,9 +3,9 @@
 Only one that nobody needs: it has no replica of any partition, coming, going or staying, so it is in no ISR and no ELR;
 and its process is gone. Kafka takes a broker out of its ISRs instead, and leaves its replicas without a broker.
 
-The dynamic configuration of the broker goes with it. A process with its id that comes later is a new broker: nothing
-that its log dirs hold belongs to a partition, so all of it is set aside as stray. A voter of the quorum that has the
-same id stays one: voters are another matter than brokers (`penstock quorum remove-voter`).
+The dynamic configuration of the broker goes with it, and that it was cordoned. A process with its id that comes later
+is a new broker: nothing that its log dirs hold belongs to a partition, so all of it is set aside as stray. A voter of
+the quorum that has the same id stays one: voters are another matter than brokers (`penstock quorum remove-voter`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from metadata.controller.brokers.broker_state import BrokerState, state_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
+from metadata.cordon import forgotten_record
 from metadata.records import BROKER_RESOURCE, ConfigRecord, UnregisterBrokerRecord
 from metadata.registrations import BrokerRegistration
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, PolicyViolationError
@@ -30,9 +31,10 @@ def unregister_broker(
         return ControllerResult((), UnregisterBrokerResponse(error))
     resource = ConfigResource(BROKER_RESOURCE, str(broker.broker_id))
     configs = (ConfigRecord(*resource, key, None) for key in sorted(context.state.configs.get(resource, {})))
+    told = forgotten_record(broker.broker_id, context.state.configs)
     context.sessions.drop(broker.broker_id)
     return ControllerResult(
-        (*configs, UnregisterBrokerRecord(broker.broker_id, broker.broker_epoch)), UnregisterBrokerResponse()
+        (*configs, *told, UnregisterBrokerRecord(broker.broker_id, broker.broker_epoch)), UnregisterBrokerResponse()
     )
 
 

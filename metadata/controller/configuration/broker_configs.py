@@ -14,6 +14,7 @@ from metadata.broker_config import VALUE_CHARACTERS_MAX, broker_id_of
 from metadata.controller.configuration.changes import SHOWN_CHARACTERS, altered_texts, config_records
 from metadata.controller.configuration.topic_configs import emptied_elrs, unclean_elections
 from metadata.controller.context import DecisionContext, effective_min_isr
+from metadata.cordon import CORDONED_LOG_DIRS, forgotten_record
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, Record
 from metadata.registrations import PartitionRegistration
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION, effective_value
@@ -43,8 +44,24 @@ def broker_records(context: DecisionContext, resource: AlterConfigsResource) -> 
             )
         definition_of(key).parse(after[key])
     _check_together(context, resource, after)
-    records: list[Record] = [*config_records(BROKER_RESOURCE, name, before, after)]
+    records: list[Record] = [
+        *config_records(BROKER_RESOURCE, name, before, after),
+        *_uncordoned(context, name, before, after),
+    ]
     return records if name != ALL_BROKERS else _with_partitions(context, records, after)
+
+
+def _uncordoned(
+    context: DecisionContext, name: str, before: Mapping[str, str], after: Mapping[str, str]
+) -> list[Record]:
+    """Forgets what brokers that are away told of their cordoned log dirs, when their configuration names them no
+    longer: else they would stay cordoned until they are back. Those in service tell anew with their next heartbeat."""
+    if CORDONED_LOG_DIRS not in before or CORDONED_LOG_DIRS in after:
+        return []
+    state = context.state
+    concerned = [broker_id for broker_id in sorted(state.brokers) if name in (ALL_BROKERS, str(broker_id))]
+    away = (broker_id for broker_id in concerned if not state.is_active(broker_id))
+    return [record for broker_id in away for record in forgotten_record(broker_id, state.configs)]
 
 
 def _check_name(context: DecisionContext, resource: AlterConfigsResource) -> None:

@@ -1,7 +1,8 @@
 """The checks and records of new partitions, which a new topic and a topic that gets more partitions share.
 
 A broker that is fenced or shuts down may get a replica, by placement or by hand: it is registered, and will copy the
-partition when it is back. At least one replica must be in service, because it leads.
+partition when it is back. At least one replica must be in service, because it leads. A broker that is cordoned gets
+none (KIP-1066).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 
 from metadata.controller.context import DecisionContext
 from metadata.controller.topics.owners import NOBODY, partitions_share
+from metadata.cordon import cordoned_brokers
 from metadata.records import PartitionRecord
 from metadata.registrations import BrokerRegistration
 from penstock.errors import (
@@ -73,18 +75,25 @@ def check_record_count(context: DecisionContext, name: str, record_count: int) -
 
 
 def brokers_for(context: DecisionContext, what: str, factor: int) -> list[BrokerRegistration]:
-    """The brokers to place `factor` replicas on, absent ones too. InvalidReplicationFactorError if too few are
-    registered, or none is in service; `what` needs them."""
-    brokers = list(context.state.brokers.values())
-    if not 1 <= factor <= len(brokers):
+    """The brokers to place `factor` replicas on, absent ones too, but no cordoned one. InvalidReplicationFactorError if
+    too few are registered, or none is in service; `what` needs them."""
+    registered = context.state.brokers
+    cordoned = sorted(cordoned_brokers(registered.values(), context.state.configs))
+    brokers = [broker for broker_id, broker in registered.items() if broker_id not in cordoned]
+    if not 1 <= factor <= len(registered):
         raise InvalidReplicationFactorError(
-            f"{what} must be from 1 to the number of registered brokers, {len(brokers)}; ask for fewer replicas, or"
+            f"{what} must be from 1 to the number of registered brokers, {len(registered)}; ask for fewer replicas, or"
             " start more brokers"
+        )
+    if factor > len(brokers):
+        raise InvalidReplicationFactorError(
+            f"{what} needs {factor} brokers, and {len(brokers)} of the {len(registered)} registered ones take new"
+            f" replicas: {told_cordoned(cordoned)}"
         )
     if not any(broker.is_active for broker in brokers):
         raise InvalidReplicationFactorError(
-            f"{what} needs a broker in service to lead, and all {len(brokers)} registered brokers are fenced or"
-            " shutting down; start one of them"
+            f"{what} needs a broker in service to lead, and all {len(brokers)} registered brokers"
+            f"{' that are not cordoned' if cordoned else ''} are fenced or shutting down; start one of them"
         )
     return brokers
 
@@ -101,7 +110,25 @@ def check_replicas(context: DecisionContext, name: str, replicas: Sequence[int],
     unknown = [replica for replica in replicas if replica not in context.state.brokers]
     if unknown:
         raise InvalidReplicaAssignmentError(f"{name}: broker {unknown[0]} is not registered")
+    check_not_cordoned(context, name, replicas)
     if not any(map(context.state.is_active, replicas)):
         raise InvalidReplicaAssignmentError(
             f"{name}: all of the brokers {shown} are fenced or shutting down; name one that is in service"
         )
+
+
+def check_not_cordoned(context: DecisionContext, name: str, added: Sequence[int]) -> None:
+    """InvalidReplicaAssignmentError if one of the brokers that would get a replica is cordoned."""
+    cordoned = sorted(filter(context.state.is_cordoned, added))
+    if cordoned:
+        raise InvalidReplicaAssignmentError(f"{name} cannot get a replica there: {told_cordoned(cordoned)}")
+
+
+def told_cordoned(cordoned: Sequence[int]) -> str:
+    """The cordoned brokers, and the remedy."""
+    shown = ", ".join(map(str, cordoned[:REPLICAS_SHOWN])) + (", …" if len(cordoned) > REPLICAS_SHOWN else "")
+    one = len(cordoned) == 1
+    return (
+        f"broker{'' if one else 's'} {shown} {'is' if one else 'are'} cordoned; `penstock brokers uncordon"
+        f" {cordoned[0]}` lets new replicas come again"
+    )

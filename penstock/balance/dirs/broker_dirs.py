@@ -28,6 +28,7 @@ class BalancedDir:
     replicas: tuple[DirReplica, ...] = ()
     room_bytes: int | None = None  # what may come here; None: not known, and no limit. Negative: it is too full already
     online: bool = True
+    cordoned: bool = False  # KIP-1066: nothing goes there, and what it has stays
 
 
 @dataclass(frozen=True, slots=True)

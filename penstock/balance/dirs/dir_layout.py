@@ -21,7 +21,7 @@ class DirLayout:
     """Log dirs are known by their place in `paths`, replicas that may move by their place in `weights`."""
 
     def __init__(self, broker: BrokerDirs) -> None:
-        dirs = sorted((one for one in broker.dirs if one.online), key=lambda one: one.path)
+        dirs = sorted((one for one in broker.dirs if one.online and not one.cordoned), key=lambda one: one.path)
         self.broker_id = broker.broker_id
         self.paths = [one.path for one in dirs]
         self.room = [one.room_bytes for one in dirs]

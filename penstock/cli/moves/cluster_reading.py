@@ -28,7 +28,7 @@ class SizesUnknownError(PenstockError):
 def read_cluster(admin: Admin, draining: Collection[int] = ()) -> ClusterState:
     """The brokers and every partition as they are now; these brokers are to be drained."""
     brokers = tuple(
-        BalancedBroker(broker.node_id, broker.rack, not broker.fenced, broker.node_id in draining)
+        BalancedBroker(broker.node_id, broker.rack, not broker.fenced, broker.node_id in draining, broker.cordoned)
         for broker in admin.describe_cluster().brokers
     )
     log_dirs = admin.describe_log_dirs()

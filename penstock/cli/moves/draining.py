@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from penstock.types import TopicPartition
 
 ROUNDS_MAX = 10
-"""How many rounds a drain takes before it gives up: topics that are created meanwhile may place replicas on the
-broker."""
+"""How many rounds a drain takes before it gives up: where the cluster knows no cordon, topics that are created
+meanwhile may place replicas on the broker."""
 
 
 def drain_broker(admin: Admin, broker_id: int, plan: Plan) -> dict[TopicPartition, str]:
@@ -45,10 +45,7 @@ def drain_broker(admin: Admin, broker_id: int, plan: Plan) -> dict[TopicPartitio
         state = read_cluster(admin, [broker_id])
         left = [p for p in state.partitions if broker_id in p.replicas]
         if not left:
-            note(
-                f"broker {broker_id} has no replicas. Stop it soon: a topic that is created while it is in service may"
-                " place some there again"
-            )
+            note(f"broker {broker_id} has no replicas: stop it, and `penstock brokers unregister` forgets it")
             return {}
         note(
             f"broker {broker_id} has replicas of {len(left)} partitions that others placed or left there meanwhile, one"

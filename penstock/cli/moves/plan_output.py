@@ -39,7 +39,7 @@ def show_plan(plan: Plan) -> None:
         )
     out = [str(load.broker_id) for load in plan.before if not load.takes]
     if out:
-        note(f"nothing goes to broker {', '.join(out)}, which is fenced or drained")
+        note(f"nothing goes to broker {', '.join(out)}, which is fenced, cordoned or drained")
     if plan.fewer_racks:
         named = ", ".join(plan.fewer_racks[:PARTITIONS_NAMED_MAX])
         note(f"{len(plan.fewer_racks)} partitions will be in fewer racks, because no other broker is left: {named}")

@@ -67,11 +67,21 @@ def new_password(file: str | None) -> str:
     elif file in (None, "-"):
         password, source = _first_line(sys.stdin, "standard input"), "standard input"
     else:
-        try:
-            with open(str(file), encoding="utf-8-sig") as lines:
-                password, source = _first_line(lines, str(file)), str(file)
-        except OSError as error:
-            raise ConfigError(f"--new-password-file {file}: {error.strerror}") from error
+        return password_in(str(file), "--new-password-file")
+    return checked_password(password, source)
+
+
+def password_in(file: str, named_by: str) -> str:
+    """The password in the first line of the file; ConfigError, which says what has named the file."""
+    try:
+        with open(file, encoding="utf-8-sig") as lines:
+            return checked_password(_first_line(lines, file), file)
+    except OSError as error:
+        raise ConfigError(f"{named_by} {file}: {error.strerror}") from error
+
+
+def checked_password(password: str, source: str) -> str:
+    """The password; ConfigError if it is empty or too long."""
     if not 0 < len(password.encode()) <= PASSWORD_BYTES_MAX:
         raise ConfigError(f"{source} gives no password: its first line must have 1 to {PASSWORD_BYTES_MAX} bytes")
     return password
@@ -149,6 +159,7 @@ def list_users(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
 def delete(
     names: Names,
     mechanisms: Mechanisms = None,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="It is no error that a user is not there.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -163,12 +174,17 @@ def delete(
 
     given, names = _checked(mechanisms), list(dict.fromkeys(names))
     with patient_admin(bootstrap) as admin:
+        there = admin.describe_user_scram_credentials(names) if if_exists else None
+        missing = [] if there is None else [name for name in names if name not in there]
+        names = [name for name in names if name not in missing]
         has = {name: given or _mechanisms_of(admin, name) for name in names}
-    if not dry_run:
+    if names and not dry_run:
         agree([f"{name}: {', '.join(ways)}" for name, ways in has.items()], f"Delete {', '.join(names)}?", yes=yes)
         with patient_admin(bootstrap) as admin:
             _alter(admin, [UserScramCredentialDeletion(name, one) for name, ways in has.items() for one in ways])
     _tell(names, "deleted", as_json, dry_run)
+    for name in missing if not as_json else ():
+        say(f"{name} does not exist; there is nothing to delete")
 
 
 def _checked(mechanisms: list[str] | None) -> tuple[str, ...]:

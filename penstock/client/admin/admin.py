@@ -50,6 +50,7 @@ class Admin:
         return self._background.run(self._calls._core.cluster.waiting_calls.until_closed(call, *args, **more))
 
     create_topic = blocking(AsyncAdmin.create_topic)
+    create_topics = blocking(AsyncAdmin.create_topics)
     create_partitions = blocking(AsyncAdmin.create_partitions)
     delete_topic = blocking(AsyncAdmin.delete_topic)
     list_topics = blocking(AsyncAdmin.list_topics)

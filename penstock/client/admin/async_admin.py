@@ -35,7 +35,7 @@ from penstock.client.admin.quorum_calls import QuorumCalls
 from penstock.client.admin.security.acl_calls import AclCalls
 from penstock.client.admin.security.quota_calls import QuotaCalls
 from penstock.client.admin.security.user_calls import UserCalls
-from penstock.client.admin.topic_changes import TopicChanges, new_topic
+from penstock.client.admin.topic_changes import TopicChanges, checked_topics, new_topic
 from penstock.client.admin.transactions.transaction_admin_calls import TransactionAdminCalls
 from penstock.client.cluster import arguments
 from penstock.client.cluster.known_producers import KnownProducersOf, ask_known_producers
@@ -51,6 +51,7 @@ from penstock.errors import ApiError
 from penstock.messages.cluster import ClusterInfo
 from penstock.messages.metadata import PartitionInfo
 from penstock.messages.quorum import QuorumInfo
+from penstock.messages.topics import NewTopic
 from penstock.types import TopicPartition
 
 
@@ -110,6 +111,17 @@ class AsyncAdmin:
         if validate_only:
             return await self._topics.check(topic, await self._begin(), exist_ok=exist_ok)
         return await self._topics.create(topic, await self._begin(), exist_ok=exist_ok)
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> dict[str, ApiError | None]:
+        """Creates many topics in few requests. The result for each by its name: None, or why it was not created.
+
+        Over when every broker in service has heard of those that were. Some may be created where others, or a later
+        request, fail; again, those have TopicExistsError. With `validate_only` nothing is created.
+        """
+        wanted = checked_topics(topics)
+        return await self._topics.create_all(wanted, await self._begin(), validate_only=validate_only)
 
     async def create_partitions(
         self, name: str, total: int, assignments: Sequence[Sequence[int]] | None = None, *, validate_only: bool = False

@@ -46,6 +46,8 @@ class LogDirInfo:
     replicas: Mapping[TopicPartition, ReplicaLogInfo]
     coming: Mapping[TopicPartition, FutureReplicaInfo] = field(default_factory=dict)
     """The replicas that move to it from another log dir of the broker."""
+    is_cordoned: bool = False
+    """It gets no new replicas (KIP-1066)."""
 
     @property
     def size_bytes(self) -> int:
@@ -65,4 +67,4 @@ def log_dir_info(found: LogDir) -> LogDirInfo:
             else:
                 replicas[tp] = ReplicaLogInfo(topic.topic_id, r.size_bytes, r.log_start_offset, r.log_end_offset)
     room = found.total_bytes, found.usable_bytes
-    return LogDirInfo(found.path, found.directory_id, found.error, *room, replicas, coming)
+    return LogDirInfo(found.path, found.directory_id, found.error, *room, replicas, coming, found.is_cordoned)

@@ -7,7 +7,8 @@ repetition is told is then read as what the first attempt may have done. Not her
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -28,8 +29,8 @@ from penstock.client.cluster.arguments import (
 )
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.config_keys import config_text
-from penstock.errors import TimedOutError, TopicExistsError, UnknownTopicIdError, UnknownTopicOrPartitionError
-from penstock.messages.client_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from penstock.errors import ApiError, TimedOutError, TopicExistsError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from penstock.messages.client_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, NAMES_MAX
 from penstock.messages.metadata import TopicInfo
 from penstock.messages.topics import (
     CreatePartitionsRequest,
@@ -60,6 +61,21 @@ def new_topic(
     )
 
 
+def checked_topics(given: Sequence[NewTopic]) -> tuple[NewTopic, ...]:
+    """The topics that a user wants created; TypeError or ValueError if they are not a list of NewTopic, each once."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
+        raise TypeError(f"topics must be a list of NewTopic, not {type(given).__name__}")
+    for one in given:
+        if not isinstance(one, NewTopic):
+            raise TypeError(f"topics must be a list of NewTopic, not of {type(one).__name__}")
+    if not given:
+        raise ValueError("topics is empty: name one")
+    times = Counter(checked_topic(one.name) for one in given)
+    if twice := [name for name, number in times.items() if number > 1]:
+        raise ValueError(f"topics names {twice[0]!r} {times[twice[0]]} times")
+    return tuple(given)
+
+
 class TopicChanges:
     """The changes of topics by one admin client."""
 
@@ -81,6 +97,22 @@ class TopicChanges:
                 raise
             return await self._already_there(topic.name, deadline_ms)
         return await self._wait_visible(topic.name, topic_id, deadline_ms)
+
+    async def create_all(
+        self, topics: Sequence[NewTopic], deadline_ms: int, *, validate_only: bool
+    ) -> dict[str, ApiError | None]:
+        """The result for each by its name, in requests that the controller decides quickly. Over when every broker in
+        service has heard of those that were created."""
+        found: dict[str, ApiError | None] = {}
+        offset = -1
+        for some in _in_requests(topics):
+            request = CreateTopicsRequest(tuple(some), validate_only)
+            answer = await change(self._cluster, CREATE_TOPICS, request, deadline_ms)
+            found |= {one.name: one.error for one in answer.topics}
+            offset = max(offset, answer.metadata_offset)
+        if not validate_only and None in found.values():
+            await configs.wait_heard(self._cluster, offset, deadline_ms)
+        return found
 
     async def check(self, topic: NewTopic, deadline_ms: int, *, exist_ok: bool) -> TopicDescription:
         """Raises where the topic would be refused."""
@@ -234,6 +266,21 @@ def _steps(asked: NewPartitions, first: int) -> list[NewPartitions]:
         )
         for before, total in pairwise((first, *totals))
     ]
+
+
+def _in_requests(topics: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
+    """The topics in lists that a request may have; a topic with more partitions than that has one of its own."""
+    some: list[NewTopic] = []
+    records = 0
+    for topic in topics:
+        made = 1 + max(topic.partitions, len(topic.assignment), 1) + len(topic.config)
+        if some and (records + made > PARTITIONS_MAX or len(some) == NAMES_MAX):
+            yield some
+            some, records = [], 0
+        some.append(topic)
+        records += made
+    if some:
+        yield some
 
 
 def _unless_unknown(answer: DeleteTopicsResponse) -> None:

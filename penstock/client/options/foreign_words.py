@@ -94,7 +94,6 @@ CONSUMER_METHODS = {
 }
 ADMIN_METHODS = {
     "alter_consumer_group_offsets": "write admin.alter_group_offsets('shop', {TopicPartition('orders', 0): 100})",
-    "create_topics": "write admin.create_topic('orders', partitions=6, replication_factor=3), once for each topic",
     "delete_consumer_groups": "write admin.delete_groups(['shop'])",
     "delete_topics": "write admin.delete_topic('orders'), once for each topic",
     "describe_configs": "write admin.describe_topic_config('orders')",

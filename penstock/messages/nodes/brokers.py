@@ -69,6 +69,7 @@ class BrokerHeartbeatRequest:
     want_shut_down: bool = False
     offline_log_dirs: tuple[str, ...] = ()  # directory ids of those that failed since the process started (KIP-858)
     calendar_ms: int = 0  # the wall time of its machine; 0: an older broker, which does not say
+    cordoned_log_dirs: tuple[str, ...] = ()  # directory ids of those that take no new replicas (KIP-1066)
 
 
 @dataclass(frozen=True, slots=True)

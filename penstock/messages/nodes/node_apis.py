@@ -65,7 +65,7 @@ BROKER_HEARTBEAT: Final = Api(
     brokers.BrokerHeartbeatRequest,
     brokers.BrokerHeartbeatResponse,
     ApiKind.CONTROLLER,
-    ApiLimits(8 * KIB, {"offline_log_dirs": 128}),
+    ApiLimits(8 * KIB, {"offline_log_dirs": 128, "cordoned_log_dirs": 128}),
     Operation.CLUSTER_ACTION,
     sender=_broker,
 )

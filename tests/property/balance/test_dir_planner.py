@@ -245,3 +245,12 @@ def test_where_no_move_helps_replicas_are_exchanged() -> None:
 def test_a_replica_larger_than_all_others_stays_and_the_others_leave_its_log_dir() -> None:
     plan = make_dir_plan([one_broker([100 * GIB, GIB, GIB], [])])
     assert sorted(move.size_bytes for move in plan.moves) == [GIB, GIB]
+
+
+@EXAMPLES
+@given(broker_dirs(), st.randoms(use_true_random=False))
+def test_nothing_comes_to_a_cordoned_log_dir_and_what_it_has_stays(broker: BrokerDirs, rng: random.Random) -> None:
+    cordoned = {one.path for one in broker.dirs if rng.random() < 0.4}
+    dirs = tuple(replace(one, cordoned=one.path in cordoned) for one in broker.dirs)
+    plan = make_dir_plan([replace(broker, dirs=dirs)])
+    assert cordoned.isdisjoint(path for move in plan.moves for path in (move.source, move.target))

@@ -22,6 +22,9 @@ ALL = frozenset(Goal)
 EVEN = frozenset({Goal.REPLICAS, Goal.LEADERS})
 
 
+CORDONED = st.sampled_from((False, False, False, True))
+
+
 @st.composite
 def clusters(
     draw: st.DrawFn, racks: int = 3, out_of_service: bool = True, moving: bool = True, draining: bool = False
@@ -30,7 +33,13 @@ def clusters(
     rack = st.sampled_from(["", *(f"r{number}" for number in range(racks))]) if racks else st.just("")
     in_service = st.booleans() if out_of_service else st.just(True)
     brokers = tuple(
-        BalancedBroker(id_, draw(rack), draw(in_service) or draw(in_service), draining and draw(st.booleans()))
+        BalancedBroker(
+            id_,
+            draw(rack),
+            draw(in_service) or draw(in_service),
+            draining and draw(st.booleans()),
+            out_of_service and draw(CORDONED),
+        )
         for id_ in ids
     )
     rng = random.Random(draw(st.integers(0, 1 << 30)))
@@ -56,7 +65,9 @@ def racks_of(state: ClusterState, replicas: tuple[int, ...]) -> set[str]:
 
 
 def takers(state: ClusterState) -> set[int]:
-    return {broker.broker_id for broker in state.brokers if broker.in_service and not broker.draining}
+    return {
+        broker.broker_id for broker in state.brokers if broker.in_service and not (broker.draining or broker.cordoned)
+    }
 
 
 def check_rules(state: ClusterState, plan: Plan) -> None:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from tests.simulation.cluster.calendars.drawn_calendars import with_calendars
 from tests.simulation.cluster.drawn_absences import with_absences
+from tests.simulation.cluster.drawn_cordons import with_cordons
 from tests.simulation.cluster.drawn_exactly_once import with_exactly_once
 from tests.simulation.cluster.drawn_floods import with_floods
 from tests.simulation.cluster.drawn_groups import with_groups
@@ -172,7 +173,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_kafka(draw, _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan))))
     plan = with_exactly_once(with_transactions(with_groups(plan)))
     plan = with_voters(with_calendars(with_absences(with_floods(with_security(with_quotas(plan))))))
-    return with_levels(with_racks(plan))
+    return with_levels(with_racks(with_cordons(plan)))
 
 
 def _with_kafka(draw: random.Random, plan: Plan) -> Plan:

@@ -133,6 +133,7 @@ class Task(StrEnum):
     MOVE = "moves the replicas of partitions to other brokers, and cancels some moves"
     RELOCATE = "moves replicas to other log dirs of their brokers, and cancels some moves"
     FORGET = "moves everything away from a broker, takes it out of service for a while, and forgets it"
+    CORDON = "cordons brokers and log dirs, and makes topics meanwhile"
     MAKE = "takes a broker out of service, and makes topics and partitions meanwhile"
 
 

@@ -1,4 +1,4 @@
-"""I46: what the quorum commits about replicas that come and go (KIP-455), judged record by record.
+"""I46 and I97: what the quorum commits about replicas that come and go (KIP-455), judged record by record.
 
 Images skip records: a node may take what begins a reassignment and what completes it as one step. So what is committed
 is replayed here, and each change of a partition is compared with the partition and the configuration right before it.
@@ -17,6 +17,7 @@ from metadata.image import EMPTY_IMAGE
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionRegistration
 from penstock.record.reader import read_columns
+from tests.simulation.cluster.cordon_invariants import wrong_placement
 from tests.simulation.cluster.durable_log import Batch, Committed, Violated
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 
@@ -47,6 +48,8 @@ class ReassignmentInvariants:
                 self._image = delta.apply(batch.next_offset - 1, batch.epoch)
 
     def _judge(self, record: Record) -> None:
+        if misplaced := wrong_placement(self._image, record):
+            raise Violated(misplaced)
         if isinstance(record, PartitionChangeRecord) and record.replicas is not None:
             topic = self._image.topics_by_id.get(record.topic_id)
             before = topic.partitions.get(record.partition) if topic is not None else None

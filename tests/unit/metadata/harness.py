@@ -153,6 +153,7 @@ class Cluster:
         stop: bool = False,
         offline: tuple[str, ...] = (),
         calendar_ms: int = 0,
+        cordoned: tuple[str, ...] = (),
     ) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
             CLUSTER_ID,
@@ -163,6 +164,7 @@ class Cluster:
             want_shut_down=stop,
             offline_log_dirs=offline,
             calendar_ms=calendar_ms,
+            cordoned_log_dirs=cordoned,
         )
         return self.commit(self.controller.heartbeat(request, self.now_ms, self.image.offset))
 

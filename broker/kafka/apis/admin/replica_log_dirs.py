@@ -1,8 +1,8 @@
 """DescribeLogDirs 1 to 5 and AlterReplicaLogDirs 1 to 2 (KIP-113): the log dirs of the broker that is asked.
 
 No list of topics means all of them, and an empty one none. The copy of a replica that moves stands in its new log dir,
-as a future one. A log dir that failed has KAFKA_STORAGE_ERROR and no replicas. None is cordoned off from new replicas,
-which version 5 would tell (KIP-1066): there is no such state here.
+as a future one. A log dir that failed has KAFKA_STORAGE_ERROR and no replicas. Version 5 says which log dirs are
+cordoned (KIP-1066); a replica that should move to one is refused with INVALID_REPLICA_ASSIGNMENT.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def describe_log_dirs(asked: Asked, body: DescribeLogDirsRequest) -> Plan:
                 topics=_topics(one.topics, wanted),
                 total_bytes=one.total_bytes,
                 usable_bytes=one.usable_bytes,
+                is_cordoned=one.is_cordoned,
             )
             for one in found.log_dirs
         ]

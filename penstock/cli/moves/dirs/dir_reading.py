@@ -72,4 +72,6 @@ def _dirs(found: BrokerLogDirs, partitions: Mapping[TopicPartition, BalancedPart
             here = DirReplica(tp.topic, tp.partition, replica.size_bytes, replica.topic_id, stays)
             placed[going.get(tp, log_dir.path)].append(here)
     for log_dir in found.log_dirs:
-        yield BalancedDir(log_dir.path, tuple(placed[log_dir.path]), room_in(log_dir), log_dir.error is None)
+        yield BalancedDir(
+            log_dir.path, tuple(placed[log_dir.path]), room_in(log_dir), log_dir.error is None, log_dir.is_cordoned
+        )

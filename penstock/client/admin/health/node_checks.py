@@ -142,6 +142,19 @@ def clocks(views: ClusterViews) -> HealthCheck:
     )
 
 
+def cordoned(views: ClusterViews) -> HealthCheck:
+    """Brokers that get no new replicas, because somebody said so (KIP-1066)."""
+    found = [broker.node_id for broker in views.newest.brokers if broker.cordoned]
+    if not found:
+        return HealthCheck("cordoned", OK, "every broker takes new replicas")
+    return HealthCheck(
+        "cordoned",
+        WARNING,
+        f"{nodes_listed(found)} get no new replicas",
+        "where that is over: `penstock brokers uncordon ID`",
+    )
+
+
 def releases(views: ClusterViews) -> HealthCheck:
     """Brokers of different releases."""
     by_version = _by(views, "version")

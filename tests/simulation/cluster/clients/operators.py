@@ -24,6 +24,7 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
+from tests.simulation.cluster.clients.cordoning import Cordoning
 from tests.simulation.cluster.clients.cores import core_of
 from tests.simulation.cluster.clients.making import Making
 from tests.simulation.cluster.plan import OperatorPlan, Task
@@ -64,6 +65,7 @@ class Operator:
         """Keys and values that were set with an unknown outcome: they may become so at any time."""
         self._throttled: dict[int | None, None] = {}
         """The brokers that may have a throttle by this operator; None: all."""
+        self._cordons = Cordoning(clients, self._draw)
         self._do = {
             Task.ASK: self._ask,
             Task.REMAKE: self._remake,
@@ -76,6 +78,7 @@ class Operator:
             Task.TUNE: self._tune,
             Task.FORGET: self._forget,
             Task.MAKE: Making(clients, self._draw).make,
+            Task.CORDON: self._cordons.cordon,
             Task.RELOCATE: self._relocate,
         }
 
@@ -90,6 +93,7 @@ class Operator:
                 except PenstockError as error:
                     self.clients.refused[type(error).__name__] += 1
             await self._unthrottle(admin)
+            await self._cordons.uncordon(admin)
 
     async def _opened(self) -> AsyncAdmin:
         while True:

@@ -40,7 +40,13 @@ GROWTH = (
     Mutant(
         "placement counts the brokers in service alone",
         "KIP-841",
-        (Edit(assignments.brokers_for, "list(context.state.brokers.values())", "context.state.active_brokers()"),),
+        (
+            Edit(
+                assignments.brokers_for,
+                "registered = context.state.brokers",
+                "registered = {one.broker_id: one for one in context.state.active_brokers()}",
+            ),
+        ),
         (Kind.STOP, Kind.KILL),
         is_replicated=None,
         stories=MADE_WITHOUT_A_BROKER,

@@ -24,6 +24,7 @@ from tests.simulation.cluster.mutants.checkpoints import CHECKPOINTS
 from tests.simulation.cluster.mutants.clients import CLIENTS
 from tests.simulation.cluster.mutants.configs import CONFIGS
 from tests.simulation.cluster.mutants.controller import CONTROLLER
+from tests.simulation.cluster.mutants.cordons import CORDONS
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.groups import GROUPS
 from tests.simulation.cluster.mutants.growth import GROWTH
@@ -67,6 +68,7 @@ MUTANTS = (
     *QUOTAS,
     *CHECKPOINTS,
     *GROWTH,
+    *CORDONS,
     *CONFIGS,
     *KAFKA,
     *GROUPS,

@@ -88,3 +88,8 @@ def test_a_log_dir_that_failed_is_told_of_with_its_error_and_without_replicas(br
     assert isinstance(a.error, KafkaStorageError) and "it died" in str(a.error)
     assert (a.total_bytes, a.usable_bytes, a.topics) == (NOT_KNOWN, NOT_KNOWN, ())
     assert b.error is None
+
+
+def test_a_cordoned_log_dir_is_told_of_as_one(broker: Broker) -> None:
+    broker.log_manager.cordoned.add(broker.b)
+    assert [log_dir.is_cordoned for log_dir in broker.describe().log_dirs] == [False, True]

@@ -443,3 +443,17 @@ def test_the_reference_page_is_what_the_table_says() -> None:
     of_a_topic = reference().partition("## Of a topic")[2]
     for key in TOPIC_CONFIGS.values():
         assert f"\n| `{key.name}` |" in of_a_topic and f"| `{key.broker_key}` |" in of_a_topic
+
+
+@pytest.mark.parametrize(
+    ("given", "cordoned"),
+    [(None, set()), ("*", {"/nowhere/a", "/nowhere/b"}), ("/nowhere/b/", {"/nowhere/b"}), (["/nowhere/a", "*"], ...)],
+)
+def test_cordoned_log_dirs_are_some_of_the_log_dirs_or_all(given: object, cordoned: object) -> None:
+    expected = {"/nowhere/a", "/nowhere/b"} if cordoned is ... else cordoned
+    assert parse(cordoned_log_dirs=given).cordoned_dirs == expected
+
+
+def test_a_cordoned_log_dir_that_is_none_of_the_nodes_is_refused() -> None:
+    message = refusal(cordoned_log_dirs="/nowhere/c")
+    assert "/nowhere/c is not one of log.dirs = /nowhere/a,/nowhere/b; name some of these, or * for all" in message

@@ -235,3 +235,16 @@ def test_the_default_of_every_key_that_may_change_reads_back_as_its_text() -> No
     for name, definition in DYNAMIC.items():
         assert definition.parse(config_text(definition.default)) == KEYS[name].default
         assert KEYS[name].update is not Update.RESTART
+
+
+def test_cordoned_log_dirs_change_while_a_node_runs_and_a_path_of_no_log_dir_is_told_and_cordons_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    running = Running(cordoned_log_dirs="/nowhere/a")
+    running.listen("cordoned.log.dirs")
+    running.commit("1", ("cordoned.log.dirs", "/nowhere/b,/elsewhere"))
+    assert running.told[-1].cordoned_dirs == {"/nowhere/b"} and "/elsewhere is not one of log.dirs" in caplog.text
+    running.commit("1", ("cordoned.log.dirs", ""))
+    assert running.told[-1].cordoned_dirs == frozenset()
+    running.commit("1", ("cordoned.log.dirs", None))
+    assert running.told[-1].cordoned_dirs == {"/nowhere/a"}

@@ -12,6 +12,7 @@ from broker.config.keys.config_table import KEYS
 from broker.node.configuration.changed_parts import OF_CLEANER, OF_THROTTLES, OF_TOPICS
 from broker.node.node import Node
 from broker.node.process.log_output import OF_NODES_LOG
+from metadata.cordon import CORDONED_LOG_DIRS
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock import AsyncAdmin, AsyncProducer
 from penstock.config_keys import Update
@@ -75,7 +76,8 @@ def log_config(node: Node) -> LogConfig:
 
 
 def test_every_key_that_may_change_has_somebody_who_hears_of_it() -> None:
-    assert OF_CONTROLLER | {*OF_THROTTLES} | {*OF_NODES_LOG} | {*OF_TOPICS} | {*OF_CLEANER} == DYNAMIC.keys()
+    heard = OF_CONTROLLER | {*OF_THROTTLES} | {*OF_NODES_LOG} | {*OF_TOPICS} | {*OF_CLEANER} | {CORDONED_LOG_DIRS}
+    assert heard == DYNAMIC.keys()
     assert VALUES.keys() == {*OF_TOPICS} - OF_CONTROLLER
 
 

@@ -130,7 +130,7 @@ def test_a_change_without_a_majority_says_that_its_outcome_is_unknown() -> None:
 
 
 def test_a_voter_that_has_just_died_does_not_count_among_those_that_answer() -> None:
-    """Of three, with one dead and one removed, the two that are left could commit nothing."""
+    """The two that would be left, of which one is dead, could commit nothing."""
 
     async def scenario(cluster: Cluster, leader: Node, requests: VoterRequests) -> None:
         dead, alive = (node_id for node_id in (1, 2, 3) if node_id != leader.node_id)

@@ -16,6 +16,7 @@ from penstock.cli.moves import balance, performing, waiting
 from penstock.client.admin.admin_types import (
     BrokerInfo,
     ClusterInfo,
+    ConfigEntry,
     ElectionResult,
     NodeStanding,
     PartitionInfo,
@@ -24,6 +25,7 @@ from penstock.client.admin.admin_types import (
 from penstock.client.admin.log_dir_info import LogDirInfo, ReplicaLogInfo
 from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
 from penstock.errors import ApiError, ElectionNotNeededError, NetworkError, UnknownTopicOrPartitionError
+from penstock.messages.configs import ConfigSource
 
 SKEWED = [(1, 2)] * 12
 LOOKS = 2
@@ -42,6 +44,9 @@ class FakeCluster:
             self.add(replicas)
         self.topic_id: str | None = "id"
         self.silent: set[int] = set()
+        self.cordoned: dict[int, str] = {}
+        """The brokers' own values of `cordoned.log.dirs`."""
+        self.cordon_is_refused: ApiError | None = None
         self.refused: dict[TopicPartition, ApiError] = {}
         self.not_electable: dict[TopicPartition, ApiError] = {}
         self.most_moving = 0
@@ -72,6 +77,23 @@ class FakeCluster:
     def describe_cluster(self) -> ClusterInfo:
         standing = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, 0)
         return ClusterInfo("cluster", 0, tuple(self.brokers.values()), 0, standing)
+
+    def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
+        value, source = self.cordoned.get(node_id, ""), ConfigSource.DEFAULT_CONFIG
+        if node_id in self.cordoned:
+            source = ConfigSource.DYNAMIC_BROKER_CONFIG
+        return {"cordoned.log.dirs": ConfigEntry("cordoned.log.dirs", value, source, "list", "")}
+
+    def alter_broker_config(
+        self, node_id: int, changes: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> None:
+        if self.cordon_is_refused is not None:
+            raise self.cordon_is_refused
+        value = changes["cordoned.log.dirs"]
+        if value is None:
+            self.cordoned.pop(node_id, None)
+        else:
+            self.cordoned[node_id] = value
 
     def describe_topics(self) -> list[TopicDescription]:
         return [self.describe_topic("t")]

@@ -13,7 +13,10 @@ from penstock.balance.cluster import DrainImpossibleError
 from penstock.cli import brokers
 from penstock.cli.moves import waiting
 from penstock.errors import (
+    ApiError,
     BrokerIdNotRegisteredError,
+    ClusterAuthorizationFailedError,
+    InvalidConfigError,
     InvalidReplicaAssignmentError,
     PenstockError,
     PreferredLeaderNotAvailableError,
@@ -28,7 +31,9 @@ def test_a_drain_takes_everything_off_a_broker(cluster: FakeCluster, capsys: pyt
     brokers.drain(1)
     assert cluster.counts() == {1: 0, 2: 12, 3: 12}
     assert not any(info.leader_id == 1 for info in cluster.partitions.values())
-    assert "broker 1 has no replicas. Stop it soon" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "broker 1 has no replicas: stop it" in told and "broker 1 stays cordoned" in told
+    assert cluster.cordoned == {1: "*"}
 
 
 def test_a_drain_that_is_only_shown_changes_nothing(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,3 +159,29 @@ def test_a_broker_that_nobody_knows_and_one_that_cannot_be_drained_are_refused(
     asked_by_commands(monkeypatch, FakeCluster((1, 2, 3), SKEWED, fenced=[3]))
     with pytest.raises(DrainImpossibleError, match="broker 1 cannot be drained: t-0"):
         brokers.drain(1)
+
+
+@pytest.mark.parametrize("before", [None, "/data/a"])
+def test_a_drain_that_is_interrupted_takes_its_cordon_back(
+    cluster: FakeCluster, before: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.cordoned |= {} if before is None else {1: before}
+
+    def interrupt() -> None:
+        assert cluster.cordoned == {1: "*"}
+        raise KeyboardInterrupt
+
+    cluster.on_look = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        brokers.drain(1)
+    assert cluster.cordoned.get(1) == before
+    assert ("broker 1 is no longer cordoned" in capsys.readouterr().err) is (before is None)
+
+
+@pytest.mark.parametrize("error", [InvalidConfigError("unknown"), ClusterAuthorizationFailedError("not you")])
+def test_a_drain_goes_on_where_the_cluster_knows_no_cordon_or_the_operator_may_not(
+    cluster: FakeCluster, error: ApiError, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.cordon_is_refused = error
+    brokers.drain(1)
+    assert cluster.counts()[1] == 0 and "broker 1 is not cordoned" in capsys.readouterr().err

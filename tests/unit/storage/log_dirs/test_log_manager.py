@@ -339,6 +339,22 @@ def test_new_log_goes_to_the_preferred_dir_if_that_can_be_used(fs: LosingFileSys
     assert log.log_dir == "/a" and manager.directory_id("/b"), "a dir that has failed keeps its id"
 
 
+def test_a_new_log_goes_to_a_cordoned_dir_only_where_no_other_can_have_it(fs: LosingFileSystem) -> None:
+    manager = open_manager(fs, TWO)
+
+    def made(number: int, preferred_dir: str | None = None) -> str:
+        return manager.get_or_create(TopicPartition("t", number), TOPIC_ID, SMALL, preferred_dir=preferred_dir).log_dir
+
+    manager.cordoned.add("/a")
+    assert [made(number) for number in range(3)] == ["/b", "/b", "/b"]
+    assert made(3, "/a") == "/a", "a replica that is assigned there comes back to it"
+    manager.cordoned.add("/b")
+    assert made(4) == "/a", "one that was decided before has a log all the same"
+    manager.cordoned.remove("/b")
+    manager.fail_log_dir("/b", OSError(errno.EIO, "dead"))
+    assert made(5) == "/a"
+
+
 def test_a_log_of_another_topic_id_is_not_given_out(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)

@@ -47,7 +47,7 @@ TWO_DIRS = log_dirs.DescribeLogDirsResponse(
             log_dirs.LogDirTopic("u", "id", (replica(0, 7),)),
             log_dirs.LogDirTopic("t", "id", (replica(2, 3, is_future=True, offset_lag=4),)),
         )),
-        log_dirs.LogDir("/b", "", KafkaStorageError("it failed"), -1, -1, ()),
+        log_dirs.LogDir("/b", "", KafkaStorageError("it failed"), -1, -1, (), is_cordoned=True),
     ),
 )  # fmt: skip
 Found = list[tuple[str, int, int, bool]]
@@ -65,6 +65,7 @@ def test_log_dirs_are_described(version: int) -> None:
         assert (answer.error_code, first.error_code, first.log_dir) == (0, 0, "/a")
         assert (first.total_bytes, first.usable_bytes) == ((100, 60) if version >= 4 else (-1, -1))
         assert (failed.error_code, failed.log_dir, failed.topics) == (56, "/b", [])
+        assert (first.is_cordoned, failed.is_cordoned) == (False, version >= 5)
         assert len({topic.name for topic in first.topics}) == len(first.topics)
         rows = [(topic.name, row) for topic in first.topics for row in topic.partitions]
         return [(name, row.partition_index, row.partition_size, row.is_future_key) for name, row in rows]

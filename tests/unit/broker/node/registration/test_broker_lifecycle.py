@@ -44,6 +44,7 @@ class FakeController:
         self.timeouts_ms: set[int] = set()
         self.asked: list[RegisterBrokerRequest] = []
         self.registrations: list[RegisterBrokerRequest] = []
+        self.cordoned: tuple[str, ...] = ()
         self.enough = asyncio.Event()
         self._enough = enough
         self._error = error
@@ -63,6 +64,7 @@ class FakeController:
             self.registrations.append(request)
             return RegisterBrokerResponse(6 + len(self.registrations))
         assert isinstance(request, BrokerHeartbeatRequest)
+        self.cordoned = request.cordoned_log_dirs
         return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
 
 
@@ -104,6 +106,7 @@ def life(
             hosted_replicas=lambda: (),
             on_registered=registered,
             on_caught_up=lambda: None,
+            cordoned_log_dirs=lambda: {"b", "a"},
         )
         if lost_after == 0:
             losses.post()
@@ -123,6 +126,10 @@ def test_a_broker_that_lost_a_replica_registers_once_as_its_own_successor() -> N
     first, second = controller.registrations
     assert first.incarnation_id == "incarnation" != second.incarnation_id
     assert (first.previous_broker_epoch, second.previous_broker_epoch) == (5, 7)
+
+
+def test_a_heartbeat_tells_which_log_dirs_are_cordoned() -> None:
+    assert life(2, lost_after=0).cordoned == ("a", "b")
 
 
 def test_a_replica_that_was_lost_before_the_registration_needs_no_other() -> None:

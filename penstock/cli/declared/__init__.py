@@ -1,0 +1,1 @@
+"""`penstock apply` and `penstock export`: a cluster as a file declares it."""

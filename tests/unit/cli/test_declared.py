@@ -1,0 +1,206 @@
+"""`penstock apply` where the cluster refuses, hides or lacks something: what it says, and what it leaves undone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from penstock.admin import NewTopic
+from penstock.cli.declared.finding import find_state
+from penstock.cli.declared.performing import AppliedSteps, passwords_of, perform, refused
+from penstock.client.admin.admin import Admin
+from penstock.client.admin.admin_types import TopicDescription, UserDescription
+from penstock.client.admin.security.users import UserScramCredentialUpsertion
+from penstock.declared.plan import PlanOptions, plan_apply
+from penstock.declared.reading import read_declared
+from penstock.declared.state import DeclaredKind, DeclaredState, DeclaredTopic
+from penstock.errors import (
+    ApiError,
+    ClusterAuthorizationFailedError,
+    ConfigError,
+    InvalidConfigError,
+    NetworkError,
+    SecurityDisabledError,
+    TopicExistsError,
+)
+from penstock.messages.metadata import BrokerInfo, PartitionInfo
+from penstock.messages.security.acls import AclBinding
+
+FILE = b"""
+[topics.a]
+[topics.b]
+partitions = 2
+[topics.old]
+partitions = 3
+config = { "retention.ms" = 1 }
+[users.anna]
+password-env = "ANNA"
+[[acls]]
+principal = "User:anna"
+operations = ["Read", "Write"]
+topic = "a"
+[[quotas]]
+user = "anna"
+producer_byte_rate = 5
+"""
+OLD = DeclaredState(topics={"old": DeclaredTopic("old", 1, 1)})
+
+
+class FakeAdmin:
+    """Stands for an Admin: notes what it is asked for, and refuses what it is told to."""
+
+    def __init__(self, **refuses: Exception) -> None:
+        self.refuses, self.done = refuses, list[str]()
+        self.there: list[TopicDescription] = []
+
+    def _ask(self, what: str) -> None:
+        if what in self.refuses:
+            raise self.refuses[what]
+
+    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, ApiError | None]:
+        self._ask("create_topics")
+        self.done += [f"{'check' if validate_only else 'topic'} {one.name} {one.partitions}" for one in topics]
+        return {one.name: cast(ApiError | None, self.refuses.get(one.name)) for one in topics}
+
+    def describe_topics(self) -> list[TopicDescription]:
+        return self.there
+
+    def create_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
+        self._ask("create_partitions")
+        self.done += [] if validate_only else [f"partitions {name} {total}"]
+
+    def alter_topic_config(self, name: str, changes: Mapping[str, Any], *, validate_only: bool = False) -> None:
+        self._ask("alter_topic_config")
+        self.done += [] if validate_only else [f"config {name} {changes}"]
+
+    def create_acls(self, acls: Sequence[AclBinding]) -> dict[AclBinding, ApiError | None]:
+        self._ask("create_acls")
+        self.done.append(f"acls {len(acls)}")
+        return dict.fromkeys(acls)
+
+    def alter_client_quotas(self, quotas: Mapping[Any, Mapping[str, float | None]]) -> dict[Any, ApiError | None]:
+        self._ask("alter_client_quotas")
+        self.done.append(f"quotas {len(quotas)}")
+        return dict.fromkeys(quotas)
+
+    def alter_user_scram_credentials(self, changes: Sequence[Any]) -> dict[str, ApiError | None]:
+        self.done += [f"{one.user} {one.mechanism} {one.password}" for one in changes]
+        assert all(isinstance(one, UserScramCredentialUpsertion) for one in changes)
+        return {one.user: None for one in changes}
+
+
+def applied(admin: FakeAdmin, found: DeclaredState = OLD) -> AppliedSteps:
+    plan = plan_apply(read_declared("f", FILE), found)
+    assert not plan.impossible
+    return perform(cast(Admin, admin), plan, {"anna": "secret"}, lambda count: None)
+
+
+def test_steps_are_done_in_their_order_many_of_one_kind_at_once() -> None:
+    admin = FakeAdmin()
+    assert len(applied(admin).done) == 8 and admin.done == [
+        "topic a -1",
+        "topic b 2",
+        "partitions old 3",
+        "config old {'retention.ms': '1'}",
+        "quotas 1",
+        "acls 2",
+        "anna SCRAM-SHA-256 secret",
+        "anna SCRAM-SHA-512 secret",
+    ]
+
+
+def test_it_ends_at_the_first_step_that_is_refused_and_says_which_were_done() -> None:
+    admin = FakeAdmin(b=TopicExistsError("somebody was faster"))
+    ended = applied(admin)
+    assert [step.name for step in ended.done] == ["a"]
+    assert [(step.name, str(error)) for step, error in ended.failed] == [("b", "somebody was faster")]
+    assert not any(line.startswith("partitions") for line in admin.done)
+
+
+def test_a_topic_that_an_attempt_without_an_answer_has_made_is_done() -> None:
+    admin, one = FakeAdmin(b=TopicExistsError("it is there")), PartitionInfo(0, 1, 0, 0, (1,), (1,))
+    admin.there = [TopicDescription("b", "id", (one,))]
+    assert applied(admin).failed, "it has one partition, and two are wanted"
+    admin.there = [TopicDescription("b", "id", (one, replace(one, partition=1)))]
+    assert not applied(admin).failed
+
+
+@pytest.mark.parametrize("what", ["create_topics", "create_partitions", "alter_topic_config", "create_acls"])
+def test_a_request_that_fails_as_a_whole_ends_it_too(what: str) -> None:
+    admin = FakeAdmin(**{what: NetworkError("gone")})
+    ended = applied(admin)
+    assert len(ended.failed) == 1 and "anna" not in " ".join(admin.done)
+
+
+def test_what_the_controller_would_refuse_is_found_without_a_change() -> None:
+    admin = FakeAdmin(a=InvalidConfigError("unknown key"), alter_topic_config=InvalidConfigError("bad value"))
+    found = refused(cast(Admin, admin), plan_apply(read_declared("f", FILE), OLD))
+    assert [(one.name, one.why) for one in found] == [("a", "unknown key"), ("old", "bad value")]
+    assert all(line.startswith("check") for line in admin.done)
+
+
+def test_passwords_come_from_the_environment_or_a_file_beside_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "cluster.toml"
+    by_env = plan_apply(read_declared("f", b'[users.a]\npassword-env = "A_PASSWORD"'), DeclaredState())
+    by_file = plan_apply(read_declared("f", b'[users.a]\npassword-file = "a.secret"'), DeclaredState())
+    with pytest.raises(ConfigError, match=r"users\.a\.password-env: A_PASSWORD is not in the environment"):
+        passwords_of(by_env, str(file))
+    with pytest.raises(ConfigError, match=r"users\.a\.password-file: .*a.secret: No such file"):
+        passwords_of(by_file, str(file))
+    monkeypatch.setenv("A_PASSWORD", "of-env")
+    (tmp_path / "a.secret").write_text("of-file\nmore\n")
+    assert passwords_of(by_env, str(file)) == {"a": "of-env"} and passwords_of(by_file, str(file)) == {"a": "of-file"}
+    monkeypatch.setenv("A_PASSWORD", "")
+    with pytest.raises(ConfigError, match="gives no password"):
+        passwords_of(by_env, str(file))
+
+
+def test_a_password_of_a_user_that_is_there_is_set_only_when_that_is_asked_for() -> None:
+    wanted = read_declared("f", b'[users.a]\nmechanisms = ["SCRAM-SHA-256"]\npassword-env = "A"')
+    found = replace(wanted, users={"a": replace(wanted.users["a"], password_env="")})
+    assert plan_apply(wanted, found).is_empty
+    assert len(plan_apply(wanted, found, PlanOptions(set_passwords=True)).steps) == 1
+
+
+class HiddenAdmin:
+    """Stands for an Admin of a caller who may see little, of a cluster whose broker 2 is away and 3 is silent."""
+
+    def describe_topics(self) -> list[Any]:
+        return []
+
+    def describe_broker_config(self, broker_id: int | None) -> dict[str, Any]:
+        if broker_id == 3:
+            raise NetworkError("silent")
+        sources = {None: "DYNAMIC_DEFAULT_BROKER_CONFIG", 1: "DYNAMIC_BROKER_CONFIG"}
+        entries = [("a", sources.get(broker_id, "")), ("b", "STATIC_BROKER_CONFIG")]
+        return {name: SimpleNamespace(value="1", source=source) for name, source in entries}
+
+    def describe_cluster(self) -> Any:
+        return SimpleNamespace(brokers=tuple(BrokerInfo(id_, "h", 1, fenced=id_ == 2) for id_ in (1, 2, 3)))
+
+    def describe_user_scram_credentials(self) -> dict[str, UserDescription]:
+        raise ClusterAuthorizationFailedError("Describe on the cluster")
+
+    def describe_acls(self) -> tuple[AclBinding, ...]:
+        raise SecurityDisabledError("no authorizer")
+
+    def describe_client_quotas(self) -> dict[Any, Any]:
+        return {}
+
+
+def test_what_may_not_be_seen_or_does_not_answer_is_noted_and_nothing_is_concluded_from_it() -> None:
+    found = find_state(cast(Admin, HiddenAdmin()), frozenset(DeclaredKind))
+    assert found.unseen == {DeclaredKind.USERS: "Describe on the cluster", DeclaredKind.ACLS: "no authorizer"}
+    assert found.configs == {None: {"a": "1"}, 1: {"a": "1"}}
+    assert found.unseen_brokers == {2: "the broker is away", 3: "silent"}
+    pruned = plan_apply(DeclaredState(), found, PlanOptions(frozenset(DeclaredKind)))
+    assert not pruned.steps and {one.kind for one in pruned.impossible} == {DeclaredKind.USERS, DeclaredKind.ACLS}
+    wanted = read_declared("f", b'[users.a]\n[brokers.2]\nconfig = { "x" = 1 }')
+    assert [one.name for one in plan_apply(wanted, found).impossible] == ["*", "broker 2"]
