@@ -233,7 +233,7 @@ def _quotas(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyStep]:
         changes = {key: value for key, value in sorted(values.items()) if there.get(key) != value}
         if changes:
             act = Act.CHANGE if there else Act.CREATE
-            told = ", ".join(f"{key} = {value:g} ({_was(there.get(key))})" for key, value in changes.items())
+            told = ", ".join(f"{key} = {_rate(value)} ({_was(there.get(key))})" for key, value in changes.items())
             yield ApplyStep(DeclaredKind.QUOTAS, act, str(entity), told, QuotaChanges(entity, dict(changes)))
 
 
@@ -301,7 +301,7 @@ def _quotas_gone(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyS
     for entity, there in sorted(found.quotas.items(), key=lambda one: one[0].parts):
         gone = sorted(there.keys() - wanted.quotas.get(entity, {}).keys())
         if gone:
-            told = ", ".join(f"{key} (was {there[key]:g})" for key in gone)
+            told = ", ".join(f"{key} ({_was(there[key])})" for key in gone)
             yield ApplyStep(
                 DeclaredKind.QUOTAS, Act.DELETE, str(entity), told, QuotaChanges(entity, dict.fromkeys(gone))
             )
@@ -336,7 +336,12 @@ def _broker(broker_id: int | None) -> str:
 
 
 def _was(value: object) -> str:
-    return "not set" if value is None else f"was {value:g}" if isinstance(value, float) else f"was {value}"
+    return "not set" if value is None else f"was {_rate(value) if isinstance(value, float) else value}"
+
+
+def _rate(value: float) -> str:
+    """All digits: two rates that differ must not look alike."""
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _told_topic(topic: DeclaredTopic) -> str:

@@ -36,7 +36,11 @@ THINGS_MAX: Final = 100_000
 MECHANISMS: Final = tuple(one.sasl_name for one in ScramMechanism)
 EVERYBODY: Final = "*"
 OF_ALL_BROKERS: Final = "default"
+NESTED_MAX: Final = 16
+"""Tables in each other in a configuration: no key of one has so many dots."""
 _INT32_MAX: Final = 2**31 - 1
+_INTEGER_MAX: Final = 2**63
+"""No number of a cluster is so large. A larger one would end in an error of Python's own: as a text, or as a float."""
 _ID_DIGITS_MAX: Final = 10
 
 RESOURCES: Final[Mapping[str, ResourceType]] = {
@@ -198,13 +202,22 @@ class _File:
         config = given.get("config", {})
         if not isinstance(config, dict):
             self._refuse(f"{at}.config", "must be a table of keys and values")
-        return dict(self._flat(f"{at}.config", "", config))
+        found: dict[str, str] = {}
+        for key, value in self._flat(f"{at}.config", "", config):
+            if key in found:
+                self._refuse(f"{at}.config.{key}", "is given twice, with quotes and without; keep one")
+            found[key] = value
+        return found
 
-    def _flat(self, at: str, prefix: str, table: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def _flat(self, at: str, prefix: str, table: dict[str, Any], depth: int = 1) -> Iterator[tuple[str, str]]:
         for key, value in table.items():
             if isinstance(value, dict):
-                yield from self._flat(at, f"{prefix}{key}.", value)
+                if depth == NESTED_MAX:
+                    self._refuse(at, f"has more than {NESTED_MAX} tables in each other; no key has so many dots")
+                yield from self._flat(at, f"{prefix}{key}.", value, depth + 1)
             elif isinstance(value, str | bool | int | float) or _is_texts(value):
+                if _is_huge(value):
+                    self._refuse(f"{at}.{prefix}{key}", f"{_shown(value)}; give a smaller one")
                 yield prefix + key, config_text(value).strip()
             else:
                 self._refuse(f"{at}.{prefix}{key}", "must be a text, a number, true, false, or a list of texts")
@@ -212,24 +225,25 @@ class _File:
     def _number(self, at: str, given: dict[str, Any], key: str, low: int = 1, high: int = _INT32_MAX) -> int | None:
         value = given.get(key)
         if value is not None and (type(value) is not int or not low <= value <= high):
-            self._refuse(f"{at}.{key}", f"{value!r} must be a number from {low} to {high}")
+            self._refuse(f"{at}.{key}", f"{_shown(value)} must be a number from {low} to {high}")
         return value
 
-    def _rate(self, at: str, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-            self._refuse(at, f"{value!r} must be a number above 0")
+    def _rate(self, at: str, value: Any) -> float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and not _is_huge(value)
+        if not is_number or not 0 < float(value) < float("inf"):
+            self._refuse(at, f"{_shown(value)} must be a number above 0")
         return float(value)
 
     def _text(self, at: str, given: dict[str, Any], key: str) -> str:
         value = given.get(key, "")
         if not isinstance(value, str):
-            self._refuse(f"{at}.{key}", f"{value!r} must be a text in quotes")
+            self._refuse(f"{at}.{key}", f"{_shown(value)} must be a text in quotes")
         return value
 
     def _texts(self, at: str, given: dict[str, Any], key: str) -> list[str]:
         value = given.get(key, [])
         if not _is_texts(value):
-            self._refuse(f"{at}.{key}", f'{value!r} must be a list of texts, like ["…"]')
+            self._refuse(f"{at}.{key}", 'must be a list of texts, like ["…"]')
         return list(value)
 
     def _word(self, at: str, given: dict[str, Any], key: str, known: Mapping[str, Any], default: Any) -> Any:
@@ -273,3 +287,16 @@ class _File:
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_huge(value: object) -> bool:
+    return isinstance(value, int) and not -_INTEGER_MAX < value < _INTEGER_MAX
+
+
+def _shown(value: object) -> str:
+    """A wrong value as an error shows it."""
+    if _is_huge(value):
+        return "a number of more than 63 bits"
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a table"
+    return repr(value)

@@ -35,6 +35,7 @@ from penstock.errors import (
     ConfigError,
     InvalidConfigError,
     InvalidPartitionsError,
+    InvalidReplicationFactorError,
     InvalidRequestError,
     PenstockError,
     TopicExistsError,
@@ -56,6 +57,7 @@ _REFUSALS: Final = (
     BrokerIdNotRegisteredError,
     InvalidConfigError,
     InvalidPartitionsError,
+    InvalidReplicationFactorError,
     InvalidRequestError,
     UnknownTopicOrPartitionError,
 )
@@ -89,12 +91,13 @@ def passwords_of(plan: ApplyPlan, file: str) -> dict[str, str]:
 
 def refused(admin: Admin, plan: ApplyPlan) -> list[Impossible]:
     """The steps that the controller would refuse, as far as it checks without a change: topics, partitions and
-    configurations."""
+    configurations. Where the plan changes configurations of brokers, nobody knows yet how many brokers take replicas:
+    it may end a cordon, or set another default factor. Then a topic that has too few is refused in its turn."""
     created = [step for step in plan.steps if isinstance(step.change, TopicMade)]
-    found = []
+    errors: list[tuple[ApplyStep, PenstockError]] = []
     for some in _chunks(created):
-        errors = admin.create_topics(list(map(_new_topic, some)), validate_only=True)
-        found += [Impossible(step.kind, step.name, str(error)) for step in some if (error := errors[step.name])]
+        answers = admin.create_topics(list(map(_new_topic, some)), validate_only=True)
+        errors += [(step, error) for step in some if (error := answers[step.name])]
     for step in plan.steps:
         try:
             if isinstance(step.change, ConfigChanges):
@@ -102,8 +105,13 @@ def refused(admin: Admin, plan: ApplyPlan) -> list[Impossible]:
             elif isinstance(step.change, MorePartitions):
                 admin.create_partitions(step.change.name, step.change.total, validate_only=True)
         except _REFUSALS as error:
-            found.append(Impossible(step.kind, step.name, str(error)))
-    return found
+            errors.append((step, error))
+    changes_brokers = any(isinstance(step.change, ConfigChanges) and step.change.topic is None for step in plan.steps)
+    return [
+        Impossible(step.kind, step.name, str(error))
+        for step, error in errors
+        if not (changes_brokers and isinstance(error, InvalidReplicationFactorError))
+    ]
 
 
 def perform(admin: Admin, plan: ApplyPlan, passwords: Mapping[str, str], tell: Callable[[int], None]) -> AppliedSteps:

@@ -46,6 +46,10 @@ class Cordons:
         """`append`, or `subtract`, by the controller: the broker is away, and what it has is not known."""
         changes: dict[str, Any] = {how: {KEY: items} for how, items in lists.items()}
         self._admin.alter_broker_config(self.broker_id, {}, **changes, validate_only=self.dry_run)
+
+    def change_paths(self, **lists: list[str]) -> None:
+        """The same, with paths that cannot be checked."""
+        self.change_list(**lists)
         note(f"broker {self.broker_id} is away: it says which of its log dirs are cordoned when it is back")
 
     def entry(self) -> ConfigEntry | None:
@@ -76,7 +80,7 @@ def cordon_broker(cordons: Cordons, log_dirs: list[str]) -> str:
     wanted = list(dict.fromkeys(map(os.path.normpath, log_dirs)))
     known, entry = cordons.checked(wanted), cordons.entry()
     if entry is None:
-        cordons.change_list(append=wanted)
+        cordons.change_paths(append=wanted)
         return ",".join(wanted)
     now = _items(entry)
     if EVERY_DIR in now or (known and set(known) <= {*now, *wanted}):
@@ -95,7 +99,7 @@ def uncordon_broker(cordons: Cordons, log_dirs: list[str]) -> str:
             entry = None if cordons.dry_run else cordons.entry()
         return "" if entry is not None and not _items(entry) else cordons.set("")
     if entry is None:
-        cordons.change_list(subtract=freed)
+        cordons.change_paths(subtract=freed)
         return ""
     now = known if EVERY_DIR in _items(entry) else _items(entry)
     return cordons.set(",".join(path for path in now if path not in freed))
@@ -104,33 +108,39 @@ def uncordon_broker(cordons: Cordons, log_dirs: list[str]) -> str:
 @contextmanager
 def cordoned_while(admin: Admin, broker_id: int) -> Iterator[None]:
     """Cordons the broker. It stays cordoned after the work inside; work that ends with an error, or is interrupted,
-    leaves the value that the key had before."""
+    leaves the value that the key had before. A broker that is away does not tell that value, so the controller adds
+    `*` to it, and takes it off again; nothing is taken back of a broker that was cordoned already."""
     cordons = Cordons(admin, broker_id)
+    was_cordoned = any(broker.node_id == broker_id and broker.cordoned for broker in admin.describe_cluster().brokers)
     try:
         entry = cordons.entry()
-        cordons.set(EVERY_DIR)
+        if entry is not None:
+            cordons.set(EVERY_DIR)
+        elif not was_cordoned:
+            cordons.change_list(append=[EVERY_DIR])
     except (AuthorizationFailedError, InvalidConfigError) as error:
         note(f"broker {broker_id} is not cordoned, so topics that are created now may place replicas there: {error}")
         yield
         return
-    before = entry.value if entry is not None and entry.source == OWN else None
     try:
         yield
     except BaseException:
-        _take_back(cordons, before)
+        _take_back(cordons, entry, was_cordoned=was_cordoned)
         raise
     note(f"broker {broker_id} stays cordoned; `penstock brokers uncordon {broker_id}` lets replicas come again")
 
 
-def _take_back(cordons: Cordons, before: str | None) -> None:
+def _take_back(cordons: Cordons, entry: ConfigEntry | None, *, was_cordoned: bool) -> None:
     broker_id = cordons.broker_id
     try:
-        cordons.set(before)
+        if entry is not None:
+            cordons.set(entry.value if entry.source == OWN else None)
+        elif not was_cordoned:
+            cordons.change_list(subtract=[EVERY_DIR])
     except PenstockError as error:
         note(f"broker {broker_id} is still cordoned: {error}; `penstock brokers uncordon {broker_id}` ends that")
     else:
-        if before is None:
-            note(f"broker {broker_id} is no longer cordoned")
+        note(f"broker {broker_id} " + ("stays cordoned, as it was before" if was_cordoned else "is no longer cordoned"))
 
 
 def _items(entry: ConfigEntry) -> list[str]:

@@ -24,6 +24,7 @@ from penstock.errors import (
     ClusterAuthorizationFailedError,
     ConfigError,
     InvalidConfigError,
+    InvalidReplicationFactorError,
     NetworkError,
     SecurityDisabledError,
     TopicExistsError,
@@ -66,6 +67,9 @@ class FakeAdmin:
         self._ask("create_topics")
         self.done += [f"{'check' if validate_only else 'topic'} {one.name} {one.partitions}" for one in topics]
         return {one.name: cast(ApiError | None, self.refuses.get(one.name)) for one in topics}
+
+    def alter_broker_config(self, node_id: int | None, changes: Mapping[str, Any], *, validate_only: bool) -> None:
+        self.done += [] if validate_only else [f"broker {node_id} {changes}"]
 
     def describe_topics(self) -> list[TopicDescription]:
         return self.there
@@ -142,6 +146,21 @@ def test_what_the_controller_would_refuse_is_found_without_a_change() -> None:
     found = refused(cast(Admin, admin), plan_apply(read_declared("f", FILE), OLD))
     assert [(one.name, one.why) for one in found] == [("a", "unknown key"), ("old", "bad value")]
     assert all(line.startswith("check") for line in admin.done)
+
+
+def test_too_few_brokers_are_found_before_a_change_unless_the_file_changes_the_brokers() -> None:
+    few = InvalidReplicationFactorError("broker 2 is cordoned")
+    admin = cast(Admin, FakeAdmin(a=few, create_partitions=few))
+    assert [one.name for one in refused(admin, plan_apply(read_declared("f", FILE), OLD))] == ["a", "old"]
+    ends_cordon = FILE + b'[brokers.2]\nconfig = { "cordoned.log.dirs" = "" }'
+    assert not refused(admin, plan_apply(read_declared("f", ends_cordon), OLD))
+
+
+def test_rates_that_differ_do_not_look_alike_in_a_plan() -> None:
+    quota = b"[[quotas]]\nuser = 'a'\nproducer_byte_rate = "
+    before, after = (read_declared("f", quota + rate) for rate in (b"1234567", b"1234568.5"))
+    (step,) = plan_apply(after, before).steps
+    assert step.told == "producer_byte_rate = 1234568.5 (was 1234567)"
 
 
 def test_passwords_come_from_the_environment_or_a_file_beside_the_file(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 import pytest
 
@@ -76,20 +76,33 @@ class FakeCluster:
 
     def describe_cluster(self) -> ClusterInfo:
         standing = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, 0)
-        return ClusterInfo("cluster", 0, tuple(self.brokers.values()), 0, standing)
+        found = [replace(one, cordoned=self.cordoned.get(id_) == "*") for id_, one in self.brokers.items()]
+        return ClusterInfo("cluster", 0, tuple(found), 0, standing)
 
     def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
+        if self.brokers[node_id].fenced:
+            raise NetworkError(f"broker {node_id} is away")
         value, source = self.cordoned.get(node_id, ""), ConfigSource.DEFAULT_CONFIG
         if node_id in self.cordoned:
             source = ConfigSource.DYNAMIC_BROKER_CONFIG
         return {"cordoned.log.dirs": ConfigEntry("cordoned.log.dirs", value, source, "list", "")}
 
     def alter_broker_config(
-        self, node_id: int, changes: Mapping[str, str | None], *, validate_only: bool = False
+        self,
+        node_id: int,
+        changes: Mapping[str, str | None],
+        *,
+        append: Mapping[str, list[str]] = MappingProxyType({}),
+        subtract: Mapping[str, list[str]] = MappingProxyType({}),
+        validate_only: bool = False,
     ) -> None:
         if self.cordon_is_refused is not None:
             raise self.cordon_is_refused
-        value = changes["cordoned.log.dirs"]
+        key = "cordoned.log.dirs"
+        items = [
+            item for item in self.cordoned.get(node_id, "").split(",") if item and item not in subtract.get(key, ())
+        ]
+        value = changes[key] if key in changes else ",".join([*items, *append.get(key, ())])
         if value is None:
             self.cordoned.pop(node_id, None)
         else:

@@ -54,6 +54,9 @@ ip = "*"
 connection_creation_rate = 2.5
 """
 
+HUGE = "0x" + 40_000 * "f"
+"""A number that Python makes neither a text nor a float of."""
+
 
 def read(text: str) -> object:
     return read_declared("f.toml", text.encode())
@@ -125,6 +128,20 @@ def test_a_file_says_topics_configurations_users_acls_and_quotas() -> None:
             "[[quotas]]\nuser = 'a'\nproducer_byte_rate = 1\n[[quotas]]\nuser = 'a'\nproducer_byte_rate = 2",
             r"quotas\[2\]: user 'a' has quotas in another place",
         ),
+        (
+            "[topics.t]\nconfig = { 'a.b' = 1, a.b = 2 }",
+            r"topics.t.config.a.b: is given twice, with quotes and without",
+        ),
+        ("[topics.t.config]\n" + 5_000 * "a." + "b = 1", "topics.t.config: has more than 16 tables in each other"),
+        (
+            "[topics.t]\nconfig = { k = " + HUGE + " }",
+            "topics.t.config.k: a number of more than 63 bits; give a smaller",
+        ),
+        ("[topics.t]\npartitions = " + HUGE, "topics.t.partitions: a number of more than 63 bits must be"),
+        ("[[quotas]]\nuser = 'a'\nproducer_byte_rate = " + HUGE, "producer_byte_rate: a number of more than 63 bits"),
+        ("[[quotas]]\nuser = " + HUGE, r"quotas\[1\].user: a number of more than 63 bits must be a text"),
+        ("[topics.t]\npartitions = [" + HUGE + "]", "topics.t.partitions: a list must be a number"),
+        ("[users.a]\nmechanisms = [" + HUGE + "]", "users.a.mechanisms: must be a list of texts"),
         ("[topics.t]\n[topics.t]", r"not valid TOML: .*\(at line 2"),
         ("a = " + 40_000 * "[", "not valid TOML: arrays or tables in each other"),
     ],
