@@ -126,7 +126,7 @@ class ReaderInvariants:
                 continue
             for tp, state in core.positions.states.items():
                 at = state.place_of_reading.follower_id()
-                if at in stuck and not (state.paused or state.is_held or state.is_stopped or state.is_at_end):
+                if at in stuck and state.asked_node == at and not (state.paused or state.is_held or state.is_stopped or state.is_at_end):
                     raise Violated(f"I96: a reader of {tp} is at node {at}, which has been down for {BACK_SECONDS} s")
 
 
