@@ -171,7 +171,8 @@ class MetadataSnapshotter:
                 self._on_fatal(error)
                 return
             self._since_ms, self._put_off_until_ms = since_ms, self._clock.now_ms() + LOOK_MS
-            _log.warning("no room for a snapshot of the metadata at offset %d: %s", image.offset, error)
+            owed = "; until there is one, no older release can be installed here" if self._is_owed else ""
+            _log.warning("no room for a snapshot of the metadata at offset %d: %s%s", image.offset, error, owed)
             return
         self._written += 1
         if new.snapshot_id == self._kept[-1].snapshot_id:  # the file that had rotted

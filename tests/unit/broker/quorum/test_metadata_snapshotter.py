@@ -326,3 +326,17 @@ def test_a_lowering_while_a_snapshot_is_written_gets_one_of_its_own_also_at_a_st
         assert node.snapshots.found()[-1] == EpochEndOffset(1, 7) and node.kept[-1] == (EpochEndOffset(1, 7),)
 
     with_node(story, SnapshotLimits(100, 0, 1 << 20, 1 << 40))
+
+
+def test_a_lowering_on_a_full_disk_says_that_no_older_release_can_be_installed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(node: Node) -> None:
+        node.commit_records(FeatureLevelRecord("metadata.version", 2, "0.3.0"))
+        node.commit_records(FeatureLevelRecord("metadata.version", 1, "0.2.0"))
+        node.fs.fail_at.update({node.fs.operations + n: errno.ENOSPC for n in range(1, 3)})
+        await asyncio.sleep(1)
+        node.fs.fail_at.clear()
+        assert "until there is one, no older release can be installed here" in caplog.text
+
+    with_node(story, SnapshotLimits(1 << 20, 0, 1 << 20, 1 << 40))
