@@ -53,8 +53,8 @@ class FetchRequest:
     rack_id: str = ""
     """The rack of a consumer that reads from followers, too, if the leader names one (KIP-392); "": from leaders."""
     serves_consumers: bool = False
-    """Of a follower: consumers with racks may be sent to it. One of an older release does not say so, nor does one
-    without `replica.selector.class`."""
+    """True of a follower to which consumers with racks may be sent. One of an older release does not say so, nor does
+    one without `replica.selector.class`."""
 
 
 @dataclass(slots=True)

@@ -154,6 +154,32 @@ def test_a_node_goes_back_to_the_older_release_after_the_lowering() -> None:
     run_in_memory(5, story, config=SOON)
 
 
+def test_an_empty_disk_joins_with_the_older_release_though_the_power_failed_after_the_lowering() -> None:
+    """The controllers dropped the log before the lowering. Came it back with their next start, they would send it."""
+
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0, 1)
+        await cluster.start()
+        async with admin_of(cluster) as admin:
+            await admin.upgrade_features(TO_2)
+            await admin.downgrade_features(TO_1)
+            await until(lambda: all(snapshots_at(cluster, index) == 1 for index in range(3)))
+            await cluster.cut_power()
+            await cluster.start()
+            await cluster.stop()
+            cluster.features = dict.fromkeys(range(3), OLD)
+            cluster.replace_disk(2)
+            await cluster.start(2)
+            node = cluster.node(2)
+            await node.start()
+            await until(lambda: node.fatal.done() or node.loader.image.offset > 0)
+            assert not node.fatal.done()
+            await node.stop()
+        await cluster.stop()
+
+    run_in_memory(14, story, config=SOON)
+
+
 def test_another_controller_goes_on_with_a_raise() -> None:
     """It leads since a moment ago, and waits until it has heard of everybody."""
 

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[ClusterInfo, str, str, str]] = {
         "node 1, KAFKA: a changed file is refused, and the old one goes on: /node.pem: is empty",
         "put right what is refused",
     ),
-    "two releases": (saying(1, version="1.3.0"), "versions", "", "finish the upgrade"),
+    "two releases": (saying(1, version="1.3.0", settings_digest="xyz"), "versions", "", "finish the upgrade"),
     "a release that does not say its name": (saying(1, version=""), "versions", "", "finish the upgrade"),
     "settings that differ": (
         saying(1, settings_digest="xyz"),
