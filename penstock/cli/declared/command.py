@@ -12,6 +12,7 @@ say (penstock/declared/reading.py), and the plan (penstock/declared/plan.py).
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ import typer
 from penstock.cli.declared.finding import find_state
 from penstock.cli.declared.performing import AppliedSteps, passwords_of, perform, refused
 from penstock.cli.edge.asking import DryRun, Yes, agree
+from penstock.cli.edge.connecting import VARIABLES
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, print_table, progress, say
 from penstock.cli.patience.watch import patient_admin
@@ -74,7 +76,9 @@ def apply(
     """
     name = "standard input" if file == STDIN else file
     wanted = read_declared(name, _content(file))
-    options = PlanOptions(frozenset(_kinds(prune or [], "--prune")), set_passwords)
+    options = PlanOptions(
+        frozenset(_kinds(prune or [], "--prune")), set_passwords, os.environ.get(VARIABLES["username"], "")
+    )
     with patient_admin(bootstrap) as admin:
         plan = _checked(admin, plan_apply(wanted, find_state(admin, _looked_at(wanted, options)), options))
     passwords = passwords_of(plan, file) if not dry_run and not plan.impossible else {}

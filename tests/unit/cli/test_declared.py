@@ -163,6 +163,19 @@ def test_rates_that_differ_do_not_look_alike_in_a_plan() -> None:
     assert step.told == "producer_byte_rate = 1234568.5 (was 1234567)"
 
 
+def test_nobody_prunes_its_own_user_and_rights() -> None:
+    acls = b"".join(
+        b'[[acls]]\nprincipal = "User:%s"\noperations = ["Alter"]\ncluster = true\npermission = "%s"\n' % pair
+        for pair in ((b"ops", b"allow"), (b"ops", b"deny"), (b"bob", b"allow"))
+    )
+    found = read_declared("f", acls + b"[users.ops]\n[users.bob]\n[users.admin]\n")
+    prune = frozenset((DeclaredKind.USERS, DeclaredKind.ACLS))
+    plan = plan_apply(DeclaredState(), found, PlanOptions(prune, caller="ops"))
+    assert [(one.kind, one.name) for one in plan.impossible] == [("users", "ops"), ("acls", "User:ops")]
+    assert [one.name for one in plan.deletions] == ["admin", "bob", "User:bob", "User:ops"]
+    assert not plan_apply(found, found, PlanOptions(prune, caller="ops")).steps
+
+
 def test_passwords_come_from_the_environment_or_a_file_beside_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
