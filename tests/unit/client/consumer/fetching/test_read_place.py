@@ -148,8 +148,22 @@ def test_the_leader_is_asked_again_when_the_time_at_the_follower_is_over() -> No
     assert case.made.next_due_ms(0) == FOLLOWER_MS_MAX
     assert case.source(FOLLOWER_MS_MAX - 1) == FOLLOWER
     assert case.source(FOLLOWER_MS_MAX) == LEADER
-    assert case.told(LEADER, FOLLOWER_MS_MAX, preferred_read_replica=FOLLOWER) == []
-    assert case.source(FOLLOWER_MS_MAX) == FOLLOWER
+
+
+@pytest.mark.parametrize("ends_by_time", [True, False])
+def test_a_follower_that_is_named_again_after_its_time_or_by_another_leader_is_told_to_begin(
+    ends_by_time: bool,
+) -> None:
+    """Its link has ended meanwhile, so without the word nobody asks it: the reader stood still until the metadata
+    were refreshed, five minutes at most."""
+    case = Case().at_follower()
+    now_ms = FOLLOWER_MS_MAX if ends_by_time else 0
+    if not ends_by_time:
+        case.learns(metadata(EPOCH + 1, 1))
+    assert case.source(now_ms) == LEADER
+    assert case.told(LEADER, now_ms, preferred_read_replica=FOLLOWER) == [AWAY]
+    assert case.source(now_ms) == FOLLOWER
+    assert case.told(LEADER, now_ms, preferred_read_replica=FOLLOWER) == []
 
 
 def test_another_leader_epoch_ends_it() -> None:
