@@ -130,6 +130,30 @@ def test_after_a_return_the_leader_is_asked_without_a_rack_for_a_while() -> None
     case.at_follower(RETURN_MS)
 
 
+def test_a_follower_that_has_become_a_leader_is_told_the_rack_for_what_is_read_there_as_before() -> None:
+    """Without the rack it would refuse all that it follows, and each partition would be away for a while."""
+    case, other = Case(), TopicPartition("t", 1)
+
+    def learns(led_by: int, epoch: int) -> None:
+        infos = tuple(BrokerInfo(broker, "a", broker) for broker in (LEADER, FOLLOWER))
+        first = PartitionInfo(0, led_by, epoch, epoch, (1, 2), (1, 2))
+        topic = TopicInfo("t", "id", (first, PartitionInfo(1, LEADER, EPOCH, 0, (1, 2), (1, 2))))
+        case.learns(MetadataResponse("c", 1, infos, (topic,), epoch))
+
+    case.made.assign([TP, other])
+    case.made.seek(other, 10)
+    learns(LEADER, EPOCH)
+    for tp in (TP, other):
+        case.made.wanted(LEADER, case.cache, 1_000, 0)
+        named = PartitionFetchResult(tp, "id", 10, None, 20, 0, preferred_read_replica=FOLLOWER)
+        case.made.on_result(named, 0, LEADER)
+    case.made.wanted(FOLLOWER, case.cache, 1_000, 0)
+    case.told(FOLLOWER, 0, error=OffsetNotAvailableError("it is behind"))
+    learns(FOLLOWER, EPOCH + 1)
+    assert list(case.made.wanted(FOLLOWER, case.cache, 1_000, 0)) == [TP, other]
+    assert not case.made.must_name_no_rack(FOLLOWER, 0)
+
+
 def test_returns_in_a_row_take_longer_and_longer_within_a_bound() -> None:
     place, now_ms, waits = ReadPlace(), 0, []
     for _ in range(9):
