@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -88,9 +89,22 @@ def apply(
         _finish(plan, None, as_json, dry_run)
         return
     _agree(plan, yes)
-    with patient_admin(bootstrap) as admin, progress("Applying", len(plan.steps), quiet=as_json) as bar:
-        performed = perform(admin, plan, passwords, bar.advance)
+    bar = progress("Applying", len(plan.steps), quiet=as_json)
+    with patient_admin(bootstrap) as admin, stopping_is_said(), bar as shown:
+        performed = perform(admin, plan, passwords, shown.advance)
     _finish(plan, performed, as_json, dry_run)
+
+
+@contextmanager
+def stopping_is_said() -> Iterator[None]:
+    """An interrupted request may have been done: so no step is counted, and the next run looks."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(
+            "stopped. The steps that were done stay; the same command shows those that are left, and goes on from there"
+        )
+        raise
 
 
 def export(kind: Kinds = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from penstock.admin import NewTopic
+from penstock.cli.declared.command import stopping_is_said
 from penstock.cli.declared.finding import find_state
 from penstock.cli.declared.performing import AppliedSteps, passwords_of, perform, refused
 from penstock.client.admin.admin import Admin
@@ -132,6 +133,16 @@ def test_a_topic_that_an_attempt_without_an_answer_has_made_is_done() -> None:
     assert applied(admin).failed, "it has one partition, and two are wanted"
     admin.there = [TopicDescription("b", "id", (one, replace(one, partition=1)))]
     assert not applied(admin).failed
+
+
+def test_an_apply_that_is_stopped_in_the_middle_says_that_it_can_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    class StoppedAdmin(FakeAdmin):
+        def create_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), stopping_is_said():
+        applied(StoppedAdmin())
+    assert "the same command shows those that are left" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("what", ["create_topics", "create_partitions", "alter_topic_config", "create_acls"])
