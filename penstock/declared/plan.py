@@ -136,6 +136,9 @@ class PlanOptions:
     """The kinds of which everything goes that the file does not name."""
     set_passwords: bool = False
     """Passwords of users that are there are set, too."""
+    caller: str = ""
+    """The user that applies. Its own log-in and rights are never pruned: the steps after that would be refused, and
+    perhaps nobody would be left who can log in."""
 
 
 def plan_apply(wanted: DeclaredState, found: DeclaredState, options: PlanOptions = PlanOptions()) -> ApplyPlan:
@@ -146,7 +149,7 @@ def plan_apply(wanted: DeclaredState, found: DeclaredState, options: PlanOptions
         *_quotas(wanted, found),
         *_acls(wanted, found),
         *_users(wanted, found, options),
-        *_pruned(wanted, found, options.prune),
+        *_pruned(wanted, found, options),
     ]
     return ApplyPlan(
         tuple(one for one in steps if isinstance(one, ApplyStep)),
@@ -269,13 +272,12 @@ def _users(wanted: DeclaredState, found: DeclaredState, options: PlanOptions) ->
 # -- what goes ---------------------------------------------------------------------------------------------------------
 
 
-def _pruned(wanted: DeclaredState, found: DeclaredState, prune: Set[DeclaredKind]) -> Iterator[ApplyStep]:
+def _pruned(wanted: DeclaredState, found: DeclaredState, options: PlanOptions) -> Iterator[ApplyStep | Impossible]:
+    prune = options.prune
     if DeclaredKind.USERS in prune and found.sees(DeclaredKind.USERS):
-        yield from _users_gone(wanted, found)
+        yield from _users_gone(wanted, found, options.caller)
     if DeclaredKind.ACLS in prune and found.sees(DeclaredKind.ACLS):
-        gone = found.acls - wanted.acls
-        for acl in sorted(gone, key=lambda one: (one.permission is Permission.DENY, str(one))):
-            yield ApplyStep(DeclaredKind.ACLS, Act.DELETE, acl.principal, str(acl), AclGone(acl))
+        yield from _acls_gone(wanted, found, options.caller)
     if DeclaredKind.QUOTAS in prune and found.sees(DeclaredKind.QUOTAS):
         yield from _quotas_gone(wanted, found)
     if DeclaredKind.CONFIGS in prune and found.sees(DeclaredKind.CONFIGS):
@@ -287,11 +289,26 @@ def _pruned(wanted: DeclaredState, found: DeclaredState, prune: Set[DeclaredKind
                 yield ApplyStep(DeclaredKind.TOPICS, Act.DELETE, name, told, TopicGone(name))
 
 
-def _users_gone(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyStep]:
+def _acls_gone(wanted: DeclaredState, found: DeclaredState, caller: str) -> Iterator[ApplyStep | Impossible]:
+    gone = found.acls - wanted.acls
+    for acl in sorted(gone, key=lambda one: (one.permission is Permission.DENY, str(one))):
+        if caller and acl.principal == f"User:{caller}" and acl.permission is Permission.ALLOW:
+            why = (
+                f"--prune would take this right of yours: {acl}; add it to the file, or `penstock acls delete` does it"
+            )
+            yield Impossible(DeclaredKind.ACLS, acl.principal, why)
+        else:
+            yield ApplyStep(DeclaredKind.ACLS, Act.DELETE, acl.principal, str(acl), AclGone(acl))
+
+
+def _users_gone(wanted: DeclaredState, found: DeclaredState, caller: str) -> Iterator[ApplyStep | Impossible]:
     for name, there in sorted(found.users.items()):
         user = wanted.users.get(name)
         gone = tuple(one for one in there.mechanisms if user is None or one not in user.mechanisms)
-        if gone:
+        if gone and name == caller:
+            why = f"--prune would take your own password for {', '.join(gone)}; add it to the file"
+            yield Impossible(DeclaredKind.USERS, name, f"{why}, or `penstock users delete` does it")
+        elif gone:
             yield ApplyStep(
                 DeclaredKind.USERS, Act.DELETE, name, f"its password for {', '.join(gone)}", UserGone(name, gone)
             )
@@ -340,8 +357,8 @@ def _was(value: object) -> str:
 
 
 def _rate(value: float) -> str:
-    """All digits: two rates that differ must not look alike."""
-    return str(int(value)) if value.is_integer() else repr(value)
+    """All digits that count: two rates that differ must not look alike."""
+    return repr(value).removesuffix(".0")
 
 
 def _told_topic(topic: DeclaredTopic) -> str:

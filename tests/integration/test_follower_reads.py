@@ -101,6 +101,22 @@ def test_a_reader_goes_on_at_the_leader_when_its_follower_is(cluster: Cluster, t
         assert read(consumer, 1) == [b"after"]
 
 
+def test_a_reader_goes_on_at_its_follower_after_the_leader_has_named_it_again(cluster: Cluster) -> None:
+    tp, follower = made(cluster, [b"before"])
+    with (
+        Consumer(
+            cluster.bootstrap, client_rack=RACKS[follower], auto_offset_reset="earliest", metadata_max_age_ms=500
+        ) as consumer,
+        Producer(cluster.bootstrap, acks="all") as producer,
+    ):
+        consumer.assign([tp])
+        assert read(consumer, 1) == [b"before"]
+        wait_until(lambda: not consumer.poll(timeout_ms=100) and consumer.statistics().fetch.moves_to_followers >= 3)
+        producer.send(tp.topic, b"after").result(60)
+        assert read(consumer, 1) == [b"after"]
+        assert consumer.statistics().fetch.returns_to_leaders == 0
+
+
 def is_whole(cluster: Cluster, topic: str) -> bool:
     with Admin(cluster.bootstrap) as admin:
         return len(admin.describe_topic(topic).partitions[0].isr) == 3

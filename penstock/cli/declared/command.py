@@ -12,8 +12,10 @@ say (penstock/declared/reading.py), and the plan (penstock/declared/plan.py).
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +23,7 @@ import typer
 from penstock.cli.declared.finding import find_state
 from penstock.cli.declared.performing import AppliedSteps, passwords_of, perform, refused
 from penstock.cli.edge.asking import DryRun, Yes, agree
+from penstock.cli.edge.connecting import VARIABLES
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, print_table, progress, say
 from penstock.cli.patience.watch import patient_admin
@@ -74,7 +77,9 @@ def apply(
     """
     name = "standard input" if file == STDIN else file
     wanted = read_declared(name, _content(file))
-    options = PlanOptions(frozenset(_kinds(prune or [], "--prune")), set_passwords)
+    options = PlanOptions(
+        frozenset(_kinds(prune or [], "--prune")), set_passwords, os.environ.get(VARIABLES["username"], "")
+    )
     with patient_admin(bootstrap) as admin:
         plan = _checked(admin, plan_apply(wanted, find_state(admin, _looked_at(wanted, options)), options))
     passwords = passwords_of(plan, file) if not dry_run and not plan.impossible else {}
@@ -84,9 +89,22 @@ def apply(
         _finish(plan, None, as_json, dry_run)
         return
     _agree(plan, yes)
-    with patient_admin(bootstrap) as admin, progress("Applying", len(plan.steps), quiet=as_json) as bar:
-        performed = perform(admin, plan, passwords, bar.advance)
+    bar = progress("Applying", len(plan.steps), quiet=as_json)
+    with patient_admin(bootstrap) as admin, stopping_is_said(), bar as shown:
+        performed = perform(admin, plan, passwords, shown.advance)
     _finish(plan, performed, as_json, dry_run)
+
+
+@contextmanager
+def stopping_is_said() -> Iterator[None]:
+    """An interrupted request may have been done: so no step is counted, and the next run looks."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(
+            "stopped. The steps that were done stay; the same command shows those that are left, and goes on from there"
+        )
+        raise
 
 
 def export(kind: Kinds = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from penstock.admin import NewTopic
+from penstock.cli.declared.command import stopping_is_said
 from penstock.cli.declared.finding import find_state
 from penstock.cli.declared.performing import AppliedSteps, passwords_of, perform, refused
 from penstock.client.admin.admin import Admin
@@ -134,6 +135,16 @@ def test_a_topic_that_an_attempt_without_an_answer_has_made_is_done() -> None:
     assert not applied(admin).failed
 
 
+def test_an_apply_that_is_stopped_in_the_middle_says_that_it_can_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    class StoppedAdmin(FakeAdmin):
+        def create_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), stopping_is_said():
+        applied(StoppedAdmin())
+    assert "the same command shows those that are left" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("what", ["create_topics", "create_partitions", "alter_topic_config", "create_acls"])
 def test_a_request_that_fails_as_a_whole_ends_it_too(what: str) -> None:
     admin = FakeAdmin(**{what: NetworkError("gone")})
@@ -161,6 +172,19 @@ def test_rates_that_differ_do_not_look_alike_in_a_plan() -> None:
     before, after = (read_declared("f", quota + rate) for rate in (b"1234567", b"1234568.5"))
     (step,) = plan_apply(after, before).steps
     assert step.told == "producer_byte_rate = 1234568.5 (was 1234567)"
+
+
+def test_nobody_prunes_its_own_user_and_rights() -> None:
+    acls = b"".join(
+        b'[[acls]]\nprincipal = "User:%s"\noperations = ["Alter"]\ncluster = true\npermission = "%s"\n' % pair
+        for pair in ((b"ops", b"allow"), (b"ops", b"deny"), (b"bob", b"allow"))
+    )
+    found = read_declared("f", acls + b"[users.ops]\n[users.bob]\n[users.admin]\n")
+    prune = frozenset((DeclaredKind.USERS, DeclaredKind.ACLS))
+    plan = plan_apply(DeclaredState(), found, PlanOptions(prune, caller="ops"))
+    assert [(one.kind, one.name) for one in plan.impossible] == [("users", "ops"), ("acls", "User:ops")]
+    assert [one.name for one in plan.deletions] == ["admin", "bob", "User:bob", "User:ops"]
+    assert not plan_apply(found, found, PlanOptions(prune, caller="ops")).steps
 
 
 def test_passwords_come_from_the_environment_or_a_file_beside_the_file(

@@ -210,11 +210,13 @@ class Positions:
         return leader._replace(node_id=self.states[tp].place_of_reading.source(leader, now_ms))
 
     def must_name_no_rack(self, node_id: int, now_ms: int) -> bool:
-        """True if the leader must not name a follower: one has just failed. Such a leader is in another rack than the
-        reader, so nothing is read there as at a follower."""
-        return any(
-            s.asked_node == node_id and s.place_of_reading.leader_alone_until_ms > now_ms for s in self.states.values()
-        )
+        """True if the leader must not name a follower: one has just failed. A node at which something is read as at a
+        follower is in the reader's rack: it names nobody, also where it has become a leader, and serves no reader that
+        names no rack."""
+        states = self.states.values()
+        if any(s.place_of_reading.follower_id() == node_id for s in states):
+            return False
+        return any(s.asked_node == node_id and s.place_of_reading.leader_alone_until_ms > now_ms for s in states)
 
     def next_due_ms(self, now_ms: int) -> int | None:
         """The time at which the first back-off ends, or a leader is to be asked again for its follower."""

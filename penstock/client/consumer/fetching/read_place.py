@@ -55,13 +55,16 @@ class ReadPlace:
         return self.follower.node_id if self.follower is not None else NO_LEADER
 
     def named(self, node_id: int, leader_epoch: int, now_ms: int, ms_max: int) -> bool:
-        """The leader names a follower; True if the reader goes there now."""
+        """The leader names a follower; True if the reader goes there now. It does so too where it was before its time
+        was over, or another leader came: nobody asks there any more, and somebody must be told to."""
         if self.leader_alone_until_ms > now_ms:
             return False
-        is_new = self.follower_id() != node_id
+        there = self.follower
+        place = node_id, leader_epoch
+        stays = there is not None and there.until_ms > now_ms and (there.node_id, there.leader_epoch) == place
         self.follower = NamedFollower(node_id, leader_epoch, now_ms, now_ms + ms_max)
         self._partition_epoch = None
-        return is_new
+        return not stays
 
     def has_left_isr(self, info: PartitionInfo) -> bool:
         """True if the metadata has dropped the follower from the ISR since it was named. The leader that named it may

@@ -6,6 +6,9 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+NAMED_MS = 900
+"""Every second consumer asks its leader anew after this time at a follower; by default a story would be over before."""
+
 
 @dataclass(frozen=True, slots=True)
 class RackPlan:
@@ -30,6 +33,7 @@ class RackDraw:
 
     def __init__(self, plan: RackPlan | None, seed: int) -> None:
         self._plan, self._draw = plan, random.Random(f"consumers' racks {seed}")
+        self._made = 0
 
     def rack(self) -> str:
         return "" if self._plan is None else self._draw.choice(self._plan.consumers)
@@ -37,4 +41,6 @@ class RackDraw:
     def options(self) -> dict[str, Any]:
         """Options of a consumer of ours."""
         rack = self.rack()
-        return {"client_rack": rack} if rack else {}
+        self._made += 1
+        ages = {"metadata_max_age_ms": NAMED_MS} if self._made % 2 == 0 else {}
+        return {"client_rack": rack, **ages} if rack else {}

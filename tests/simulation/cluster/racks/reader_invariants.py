@@ -125,8 +125,14 @@ class ReaderInvariants:
             if core.buffer.is_full or core.fetcher.statistics().throttle_time_ms:
                 continue
             for tp, state in core.positions.states.items():
-                at = state.place_of_reading.follower_id()
-                if at in stuck and state.asked_node == at and not (state.paused or state.is_held or state.is_stopped or state.is_at_end):
+                source = core.positions.source(tp, core.cluster.cache, core.clock.now_ms())
+                at = NO_LEADER if source is None else source.node_id
+                is_followed = at == state.place_of_reading.follower_id()
+                if (
+                    is_followed
+                    and at in stuck
+                    and not (state.paused or state.is_held or state.is_stopped or state.is_at_end)
+                ):
                     raise Violated(f"I96: a reader of {tp} is at node {at}, which has been down for {BACK_SECONDS} s")
 
 

@@ -130,6 +130,30 @@ def test_after_a_return_the_leader_is_asked_without_a_rack_for_a_while() -> None
     case.at_follower(RETURN_MS)
 
 
+def test_a_follower_that_has_become_a_leader_is_told_the_rack_for_what_is_read_there_as_before() -> None:
+    """Without the rack it would refuse all that it follows, and each partition would be away for a while."""
+    case, other = Case(), TopicPartition("t", 1)
+
+    def learns(led_by: int, epoch: int) -> None:
+        infos = tuple(BrokerInfo(broker, "a", broker) for broker in (LEADER, FOLLOWER))
+        first = PartitionInfo(0, led_by, epoch, epoch, (1, 2), (1, 2))
+        topic = TopicInfo("t", "id", (first, PartitionInfo(1, LEADER, EPOCH, 0, (1, 2), (1, 2))))
+        case.learns(MetadataResponse("c", 1, infos, (topic,), epoch))
+
+    case.made.assign([TP, other])
+    case.made.seek(other, 10)
+    learns(LEADER, EPOCH)
+    for tp in (TP, other):
+        case.made.wanted(LEADER, case.cache, 1_000, 0)
+        named = PartitionFetchResult(tp, "id", 10, None, 20, 0, preferred_read_replica=FOLLOWER)
+        case.made.on_result(named, 0, LEADER)
+    case.made.wanted(FOLLOWER, case.cache, 1_000, 0)
+    case.told(FOLLOWER, 0, error=OffsetNotAvailableError("it is behind"))
+    learns(FOLLOWER, EPOCH + 1)
+    assert list(case.made.wanted(FOLLOWER, case.cache, 1_000, 0)) == [TP, other]
+    assert not case.made.must_name_no_rack(FOLLOWER, 0)
+
+
 def test_returns_in_a_row_take_longer_and_longer_within_a_bound() -> None:
     place, now_ms, waits = ReadPlace(), 0, []
     for _ in range(9):
@@ -148,8 +172,22 @@ def test_the_leader_is_asked_again_when_the_time_at_the_follower_is_over() -> No
     assert case.made.next_due_ms(0) == FOLLOWER_MS_MAX
     assert case.source(FOLLOWER_MS_MAX - 1) == FOLLOWER
     assert case.source(FOLLOWER_MS_MAX) == LEADER
-    assert case.told(LEADER, FOLLOWER_MS_MAX, preferred_read_replica=FOLLOWER) == []
-    assert case.source(FOLLOWER_MS_MAX) == FOLLOWER
+
+
+@pytest.mark.parametrize("ends_by_time", [True, False])
+def test_a_follower_that_is_named_again_after_its_time_or_by_another_leader_is_told_to_begin(
+    ends_by_time: bool,
+) -> None:
+    """Its link has ended meanwhile, so without the word nobody asks it: the reader stood still until the metadata
+    were refreshed, five minutes at most."""
+    case = Case().at_follower()
+    now_ms = FOLLOWER_MS_MAX if ends_by_time else 0
+    if not ends_by_time:
+        case.learns(metadata(EPOCH + 1, 1))
+    assert case.source(now_ms) == LEADER
+    assert case.told(LEADER, now_ms, preferred_read_replica=FOLLOWER) == [AWAY]
+    assert case.source(now_ms) == FOLLOWER
+    assert case.told(LEADER, now_ms, preferred_read_replica=FOLLOWER) == []
 
 
 def test_another_leader_epoch_ends_it() -> None:
