@@ -70,8 +70,8 @@ class ApiParts:
     """The clock of what leaders append."""
     held: HeldBatches
     registered_epochs: Callable[[], Mapping[int, int]]
-    fetched: Callable[[int], None]
-    """Notes that a follower has fetched."""
+    fetched: Callable[[int, bool], None]
+    """Notes that a follower has fetched, and whether consumers may be sent to it."""
 
     log_manager: LogManager
     log_dir_moves: LogDirMoves

@@ -33,7 +33,7 @@ class FetchApi:
         self,
         registered_epochs: Callable[[], Mapping[int, int]],
         cluster_id: str,
-        fetched: Callable[[int], None] = lambda broker_id: None,
+        fetched: Callable[[int, bool], None] = lambda broker_id, serves_consumers: None,
     ) -> None:
         """`registered_epochs()` has the epoch of every registered broker, as the metadata has it now; `fetched` is told
         of each follower's fetch."""
@@ -49,7 +49,7 @@ class FetchApi:
             raise InvalidRequestError("a fetch must come on a fetch stream")
         if body.replica_id != CONSUMER_REPLICA_ID:
             self._check_replica(body)
-            self._fetched(body.replica_id)
+            self._fetched(body.replica_id, body.serves_consumers)
         session.handle(request, body)
 
     def _check_replica(self, body: FetchRequest) -> None:

@@ -62,6 +62,16 @@ def without_kafka(config: NodeConfig) -> str:
     return "listeners has none for Kafka's clients; KAFKA://host:9092 adds one, on every broker (docs/kafka-clients.md)"
 
 
+def rack_warnings(config: NodeConfig) -> tuple[str, ...]:
+    """A line for a selector of replicas that sends no consumer here."""
+    if not config.is_broker or not config.replica_selector_class or config.broker_rack:
+        return ()
+    return (
+        "replica.selector.class is set, and broker.rack is not: no consumer is sent to this node, whatever rack it"
+        " names; set broker.rack (docs/follower-reads.md)",
+    )
+
+
 def _check_roles(config: NodeConfig) -> None:
     internal = config.inter_broker_listener_name
     more = [("broker", name) for name in config.client_listeners if name != "BROKER"]

@@ -24,6 +24,7 @@ import uvloop
 from broker.authentication.tokens.own_tokens import own_tokens, token_warnings
 from broker.authentication.tokens.ports import NO_TOKENS
 from broker.config.config import load_config
+from broker.config.config_check import rack_warnings
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.exposed_listeners import exposed_listeners
 from broker.config.idle_keys import security_warnings
@@ -94,7 +95,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     for line in banner(config, config_path, __version__, runtime, os.getpid()):
         _log.info("%s", line)
     of_files = (*certificate_warnings(config, certificates), *token_warnings(config))
-    for warning in (*exposed_listeners(config), *security_warnings(config), *of_files):
+    for warning in (*exposed_listeners(config), *security_warnings(config), *rack_warnings(config), *of_files):
         _log.warning("%s", warning)
     pages = OperatorPages(config, __version__, environment.clock.now_ms)
     end_pages = pages.serve(certificates or NO_CERTIFICATES)

@@ -9,16 +9,23 @@ The newest snapshot that is sound counts. The log goes on behind it, so it must 
     log                   │   ├──────┤      a hole: the node does not start
 
 What the log has below `end` is the same that the snapshot has; if its epochs differ there, it is the second case, too.
+
+Where `metadata.version` was lowered below `end`, all before that is left out: an older release cannot read it, and may
+ask for it as a follower. It went when the snapshot was written, but a crash may have brought it back.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from broker.quorum.metadata_log import nothing_to_note
 from broker.quorum.metadata_log_opening import refuse_hole
 from broker.quorum.metadata_snapshots import KeptSnapshot, LogBeginning, MetadataSnapshots, loaded_snapshot
+from metadata.codec import encode_record
+from metadata.image import MetadataImage
+from metadata.records import FeatureLevelRecord
 from penstock.errors import CorruptMessageError
 from penstock.record.batch import iter_headers
 from penstock.types import NO_OFFSET, EpochEndOffset
@@ -32,7 +39,9 @@ from storage.log.log import Log
 _log = logging.getLogger(__name__)
 
 _SCANNED_BYTES = 1 << 20
-"""Read at once while the log's voters are looked for."""
+"""Read at once while the log's voters, or levels, are looked for."""
+_LEVEL: Final = encode_record(FeatureLevelRecord("", 0, "")).partition(b",")[0]
+"""The beginning of each record of a level."""
 
 
 def find_beginning(
@@ -61,6 +70,11 @@ def find_beginning(
         )
         log.truncate_fully_and_start_at(newest.end_offset)
         start = newest.end_offset
+    elif start < newest.end_offset and _is_lowered(log, loaded):
+        if start == 0:
+            before_cut()
+        start = newest.end_offset
+        log.advance_log_start(start)
     older = [one for one in found if start <= one.end_offset < newest.end_offset and _has(log, one)]
     kept = [*_described(older, snapshots), snapshots.kept(newest)]
     if start == 0:
@@ -79,9 +93,22 @@ def _voter_sets(log: Log, loaded: LoadedSnapshot | None) -> Iterator[tuple[int, 
         at = loaded.snapshot_id.end_offset
         if loaded.voters is not None:
             yield NO_OFFSET, loaded.voters
-    while at < log.log_end_offset:
-        records = bytes(log.reader.read(at, _SCANNED_BYTES).records)
+    for records in _read(log, at, log.log_end_offset):
         yield from ((offset, voters) for offset, voters in voters_in(records) if offset >= at)
+
+
+def _is_lowered(log: Log, loaded: LoadedSnapshot) -> bool:
+    """True if the log has a record of a level below the end of the snapshot, which has none itself."""
+    if not isinstance(loaded.contents, MetadataImage) or loaded.contents.levels:
+        return False
+    return any(_LEVEL in records for records in _read(log, log.log_start_offset, loaded.snapshot_id.end_offset))
+
+
+def _read(log: Log, at: int, end: int) -> Iterator[bytes]:
+    """The batches from an offset to another, some at once."""
+    while at < end:
+        records = bytes(log.reader.read(at, _SCANNED_BYTES).records)
+        yield records
         at = max(header.next_offset for _, header in iter_headers(records))
 
 

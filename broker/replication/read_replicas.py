@@ -2,8 +2,8 @@
 
 Both are so only with `replica.selector.class` set at the broker that is asked, and while that broker hears from the
 quorum: it would not be told that a follower has left the ISR, or that there is another leader. A follower is named only
-if the metadata has it in the ISR and in service, the leader does not want to drop it, and it has sent a fetch lately:
-one that was killed or hangs is in the ISR for a while.
+if the metadata has it in the ISR and in service, the leader does not want to drop it, it says with its fetches that it
+serves consumers, and it has sent one lately: one that was killed or hangs is in the ISR for a while.
 
 Also counts what consumers are sent, by whom and across which racks. Not here: the choice (`leader/read_replica.py`),
 offsets (`follower/follower_reads.py`).
@@ -92,6 +92,8 @@ class ReadReplicas:
                 continue
             if broker.endpoint_at(reader.listener) is None:
                 continue
+            if not self._contacts.serves_consumers(member):
+                continue  # it would refuse them, and a client of Kafka would come back again and again
             if self._contacts.silent_ms(member) > limits.follower_silence_ms:
                 continue
             yield ReplicaView(

@@ -12,7 +12,7 @@ voters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,9 +81,8 @@ def update_features(
     for update in updates:
         error = _refusal(table, before, after, update)
         if error is None and update.level > before[update.name]:
-            found = tuple(_hindrances(context, nodes, update))
+            error, found = hindered(table, state.brokers.keys(), nodes, update)
             hindrances += found
-            error = _hindered(table, update, found) if found else None
         results.append(FeatureUpdateResult(update.name[:NAME_LENGTH_MAX], before.get(update.name, 0), error))
     first = next((result.error for result in results if result.error is not None), None)
     lost = tuple(_lost(context, before, after))
@@ -109,7 +108,7 @@ def first_levels(
     if unknown:
         return ControllerResult((), (f"{unknown[0].name} stays {before[unknown[0].name]}: this node is too old",))
     heard = [node for node in nodes if node.last_heard_ms_ago >= 0]
-    hindrances = [found for update in updates for found in _too_old(context, heard, update)]
+    hindrances = [found for update in updates for found in _too_old(table, heard, update)]
     if hindrances:
         line = f"the feature levels stay those of release {FIRST_RELEASE}: {hindrances[0].reason}"
         return ControllerResult((), (f"{line}; then raise them with `penstock features upgrade`",))
@@ -194,29 +193,41 @@ def _loss(table: FeatureTable, after: Mapping[str, int], update: FeatureUpdate) 
     )
 
 
+def hindered(
+    table: FeatureTable, broker_ids: Set[int], nodes: Sequence[HeardNode], update: FeatureUpdate
+) -> tuple[ApiError | None, tuple[FeatureHindrance, ...]]:
+    """The refusal of a raise that some node hinders, and these nodes. `broker_ids` are registered."""
+    found = tuple(_hindrances(table, broker_ids, nodes, update))
+    if not found:
+        return None, ()
+    more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+    shown = "; ".join(one.reason for one in found[:_NAMED_MAX])
+    return InvalidUpdateVersionError(f"{update.name} cannot be {update.level} yet: {shown}{more}"), found
+
+
 def _hindrances(
-    context: DecisionContext, nodes: Sequence[HeardNode], update: FeatureUpdate
+    table: FeatureTable, broker_ids: Set[int], nodes: Sequence[HeardNode], update: FeatureUpdate
 ) -> Iterator[FeatureHindrance]:
     """The nodes that are not known to know the level."""
     voters = {node.node_id for node in nodes if node.is_voter}
     heard = [node for node in nodes if node.is_heard]
     deaf = {node.node_id for node in nodes if node.is_voter and not node.is_heard}
-    deaf |= (voters | context.state.brokers.keys()) - {node.node_id for node in heard}
+    deaf |= (voters | broker_ids) - {node.node_id for node in heard}
     for node_id in sorted(deaf):
         remedies = ["start it"]
-        if node_id in context.state.brokers:
+        if node_id in broker_ids:
             remedies.append(f"forget it if it is gone for good (`penstock brokers unregister {node_id}`)")
         if node_id in voters:
             remedies.append("remove it from the voters if it is gone for good (`penstock quorum remove-voter`)")
         yield FeatureHindrance(
             node_id, update.name, f"node {node_id} is away, and may be too old: {', or '.join(remedies)}"
         )
-    yield from _too_old(context, [node for node in heard if node.node_id not in deaf], update)
+    yield from _too_old(table, [node for node in heard if node.node_id not in deaf], update)
 
 
-def _too_old(context: DecisionContext, heard: Iterable[HeardNode], update: FeatureUpdate) -> Iterator[FeatureHindrance]:
+def _too_old(table: FeatureTable, heard: Iterable[HeardNode], update: FeatureUpdate) -> Iterator[FeatureHindrance]:
     """Names the nodes that have said what they support, and do not support the level."""
-    since = context.config.features.since(update.name, update.level)
+    since = table.since(update.name, update.level)
     for node in sorted(heard, key=lambda node: node.node_id):
         lack = _lack_of(node, update)
         if lack:
@@ -232,13 +243,6 @@ def _lack_of(node: HeardNode, update: FeatureUpdate) -> str:
         return lack_of(ranges_of(node.supports), update.name, update.level)
     except ValueError:
         return "it says nothing that can be read"
-
-
-def _hindered(table: FeatureTable, update: FeatureUpdate, found: Sequence[FeatureHindrance]) -> ApiError:
-    more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
-    return InvalidUpdateVersionError(
-        f"{update.name} cannot be {update.level} yet: {'; '.join(one.reason for one in found[:_NAMED_MAX])}{more}"
-    )
 
 
 def _lost(context: DecisionContext, before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:

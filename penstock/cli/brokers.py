@@ -8,7 +8,7 @@ Exit code 1 if a partition was refused, or the broker still has replicas in the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +25,7 @@ from penstock.cli.moves.draining import drain_broker
 from penstock.cli.moves.plan_output import show_plan
 from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note, print_json, print_rows, print_table, say
+from penstock.cli.output import note, print_json, print_rows, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import BrokerIdNotRegisteredError, ConfigError
 
@@ -148,10 +148,7 @@ def list_brokers(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fal
     with patient_admin(bootstrap) as admin:
         found = admin.describe_brokers()
     rows = [_row(described) for described in found]
-    if as_json:
-        print_json([dict(zip(COLUMNS, row, strict=True)) for row in rows])
-    else:
-        print_table(COLUMNS, rows)
+    _print(rows, as_json)
 
 
 @app.command()
@@ -178,7 +175,7 @@ def unregister(
             _check_known(known, broker_id)
         rows = [_row(known[broker_id]) for broker_id in broker_ids]
         if dry_run:
-            print_rows(COLUMNS, rows, as_json)
+            _print(rows, as_json)
             return
         plan = [f"broker {number}, {state}: {replicas} replicas" for number, _, _, state, replicas, *_ in rows]
         agree(plan, f"Forget {', '.join(map(str, broker_ids))}?", yes=yes)
@@ -208,5 +205,11 @@ def _row(described: BrokerDescription) -> tuple[object, ...]:
         state,
         described.replicas,
         described.leaders,
-        "yes" if broker.cordoned else "no",
+        broker.cordoned,
     )
+
+
+def _print(rows: Sequence[tuple[object, ...]], as_json: bool) -> None:
+    """The rows as objects, or as a table in which a person reads yes or no."""
+    told = {True: "yes", False: "no"}
+    print_rows(COLUMNS, rows if as_json else [(*row, told[bool(is_cordoned)]) for *row, is_cordoned in rows], as_json)

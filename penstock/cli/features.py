@@ -15,7 +15,7 @@ from penstock.cli.edge.asking import DryRun, Yes, agree
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, InvalidUpdateVersionError
 
 if TYPE_CHECKING:
     from penstock import Admin
@@ -110,9 +110,14 @@ def _wanted(admin: Admin, features: Sequence[str] | None, release: str, *, raise
         return _parsed(features)
     info = admin.describe_features()
     try:
-        levels = info.levels_of(release)
+        levels, ahead = info.levels_of(release), info.nodes_ahead(release)
     except ValueError as error:
         raise ConfigError(f"--release-version {release[:32]}: {error}") from None
+    if raises and ahead:
+        raise InvalidUpdateVersionError(
+            f"the active controller does not know the levels of release {release}, and node {ahead[0]} does: install"
+            " that release on the active controller, too (`penstock quorum describe` names it as the leader)"
+        )
     now = {one.name: one.level for one in info.features}
     return {name: level for name, level in levels.items() if (level > now[name] if raises else level < now[name])}
 

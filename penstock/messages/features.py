@@ -97,6 +97,16 @@ class FeaturesInfo:
     def feature(self, name: str) -> FeatureInfo | None:
         return next((one for one in self.features if one.name == name), None)
 
+    def nodes_ahead(self, release: str) -> tuple[int, ...]:
+        """The nodes that know levels which the node that answered does not, if the release is newer than all levels
+        that this one knows: which levels the release has must be asked a newer node. ValueError as `levels_of`."""
+        known = {one.name: one.last for one in self.features}
+        if any(release_number(each.since) >= release_number(release) for one in self.features for each in one.levels):
+            return ()
+        return tuple(
+            node.node_id for node in self.nodes if any(one.last > known.get(one.name, 0) for one in node.ranges)
+        )
+
     def levels_of(self, release: str) -> Mapping[str, int]:
         """The highest level that a release knows, of each feature whose level is a record. ValueError for a release of
         which nothing is known."""

@@ -52,6 +52,9 @@ class FetchRequest:
     """A consumer is given no record of a transaction that is undecided, and is told of those that were aborted."""
     rack_id: str = ""
     """The rack of a consumer that reads from followers, too, if the leader names one (KIP-392); "": from leaders."""
+    serves_consumers: bool = False
+    """True of a follower to which consumers with racks may be sent. One of an older release does not say so, nor does
+    one without `replica.selector.class`."""
 
 
 @dataclass(slots=True)

@@ -107,7 +107,7 @@ class RecordError(_message.Message):
     def __init__(self, batch_index: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
-    __slots__ = ("correlation_id", "replica_id", "broker_epoch", "max_wait_ms", "min_bytes", "max_bytes", "partitions", "forgotten", "client_id", "cluster_id", "read_committed", "rack_id")
+    __slots__ = ("correlation_id", "replica_id", "broker_epoch", "max_wait_ms", "min_bytes", "max_bytes", "partitions", "forgotten", "client_id", "cluster_id", "read_committed", "rack_id", "serves_consumers")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +120,7 @@ class FetchRequest(_message.Message):
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     READ_COMMITTED_FIELD_NUMBER: _ClassVar[int]
     RACK_ID_FIELD_NUMBER: _ClassVar[int]
+    SERVES_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     replica_id: int
     broker_epoch: int
@@ -132,7 +133,8 @@ class FetchRequest(_message.Message):
     cluster_id: str
     read_committed: bool
     rack_id: str
-    def __init__(self, correlation_id: _Optional[int] = ..., replica_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., min_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[FetchPartition, _Mapping]]] = ..., forgotten: _Optional[_Iterable[_Union[ForgottenPartition, _Mapping]]] = ..., client_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., read_committed: _Optional[bool] = ..., rack_id: _Optional[str] = ...) -> None: ...
+    serves_consumers: bool
+    def __init__(self, correlation_id: _Optional[int] = ..., replica_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., min_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[FetchPartition, _Mapping]]] = ..., forgotten: _Optional[_Iterable[_Union[ForgottenPartition, _Mapping]]] = ..., client_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., read_committed: _Optional[bool] = ..., rack_id: _Optional[str] = ..., serves_consumers: _Optional[bool] = ...) -> None: ...
 
 class FetchPartition(_message.Message):
     __slots__ = ("topic", "partition", "topic_id", "fetch_offset", "current_leader_epoch", "last_fetched_epoch", "log_start_offset", "max_bytes")

@@ -122,6 +122,7 @@ def fetch_request_to_bytes(header: Header, request: FetchRequest) -> bytes:
         cluster_id=request.cluster_id,
         read_committed=request.read_committed,
         rack_id=request.rack_id,
+        serves_consumers=request.serves_consumers,
         partitions=[
             pb.FetchPartition(
                 topic=p.partition.topic,
@@ -165,6 +166,7 @@ def fetch_request_from_bytes(raw: bytes) -> tuple[Header, FetchRequest]:
         message.cluster_id,
         read_committed=message.read_committed,
         rack_id=message.rack_id,
+        serves_consumers=message.serves_consumers,
     )
     return (message.correlation_id, message.client_id), request
 

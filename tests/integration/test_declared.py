@@ -121,6 +121,15 @@ def test_a_log_dir_is_cordoned_by_its_path_at_run_time_and_in_the_file(tmp_path:
         admin.create_topic("v")
 
 
+def test_what_is_not_there_is_no_error_where_that_is_said(cluster: Cluster) -> None:
+    for words in (("brokers", "unregister", 77), ("users", "delete", "nobody"), ("topics", "delete", "nothing")):
+        assert run(cluster, *words, code=1).stderr
+        ended = run(cluster, *words, "--if-exists")
+        assert b"there is nothing to" in ended.stdout + ended.stderr
+        run(cluster, *words, "--if-exists", "--json")
+        run(cluster, *words, "--if-exists", "--dry-run")
+
+
 # -- apply and export --------------------------------------------------------------------------------------------------
 
 FILE = """

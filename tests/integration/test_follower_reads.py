@@ -12,6 +12,7 @@ from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.client.admin.admin_types import QuotaEntity
 from penstock.testing import Cluster
 from tests.support.waiting import wait_until
 
@@ -142,6 +143,20 @@ def test_aborted_records_are_left_out_at_a_follower(cluster: Cluster) -> None:
         consumer.poll(timeout_ms=500)
         counts = consumer.statistics().fetch
         assert counts.bytes_from_followers == counts.bytes_fetched > 0
+
+
+def test_a_clients_quota_counts_at_the_follower(cluster: Cluster) -> None:
+    tp, follower = made(cluster, [bytes(1_000)] * 4_000)
+    with Admin(cluster.bootstrap) as admin:
+        admin.alter_client_quotas({QuotaEntity(client_id="slow"): {"consumer_byte_rate": 2_000_000}})
+    with Consumer(
+        cluster.bootstrap, client_rack=RACKS[follower], client_id="slow", auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.assign([tp])
+        assert len(read(consumer, 4_000)) == 4_000
+        counts = consumer.statistics().fetch
+    assert counts.throttle_time_ms > 0 and counts.bytes_from_followers == counts.bytes_fetched
+    assert counts.returns_to_leaders == 0, "a broker that reads nothing for a while is not silent"
 
 
 def polled(consumer: KafkaConsumer, count: int, timeout_s: float = 60.0) -> list[bytes]:

@@ -23,6 +23,7 @@ from penstock.client.admin.admin_types import (
     UserScramCredentialDeletion,
 )
 from penstock.errors import AuthorizationFailedError
+from penstock.messages.topics import NewTopic
 from tests.rights.matrix import LIMIT_S
 from tests.rights.stage import KNOWN_ID, LAGGING, ORDERS, Stage, Who, staged
 
@@ -33,6 +34,7 @@ TIMEOUT_MS = 15_000
 
 CHANGES: dict[str, Callable[[Admin], Any]] = {
     "create_topic": lambda admin: admin.create_topic("new"),
+    "create_topics": lambda admin: admin.create_topics([NewTopic("new")]),
     "create_partitions": lambda admin: admin.create_partitions(ORDERS, 9),
     "delete_topic": lambda admin: admin.delete_topic(ORDERS),
     "delete_records": lambda admin: admin.delete_records({T0: 1}),

@@ -69,6 +69,7 @@ def play(run: Run[Options]) -> None:
     run.report.figures["kafka"] = tools.version
     with Admin(fleet.bootstrap) as admin:
         change_voters(run, fleet, tools, admin)
+        change_levels(run, tools, admin)
 
 
 def change_voters(run: Run[Options], fleet: Fleet, tools: Tools, admin: Admin) -> None:
@@ -100,6 +101,33 @@ def change_voters(run: Run[Options], fleet: Fleet, tools: Tools, admin: Admin) -
     expect("remove-controller", *left)
     tools.run("remove-controller again", QUORUM, *_removal(fleet, leader), refused="VoterNotFoundException")
     tools.run("describe --status at the end", QUORUM, "describe", "--status")
+
+
+def change_levels(run: Run[Options], tools: Tools, admin: Admin) -> None:
+    """kafka-features.sh: what a dry run says is not done, and what the tool was told is what we find."""
+
+    def expect(what: str, name: str, level: int) -> None:
+        found = admin.describe_features().feature(name)
+        if found is None or found.level != level:
+            run.report.wrong(what, f"{name} is {found.level if found is not None else None}, not {level}")
+
+    told = tools.run("features describe", FEATURES, "describe")
+    if not re.search(r"Feature: group\.version\s.*FinalizedVersionLevel: 1\b", told) or "metadata.version" not in told:
+        run.report.wrong("features describe", told)
+    lowers = "downgrade", "--feature", "metadata.version=1"
+    tools.run("downgrade of metadata.version, dry run", FEATURES, *lowers, "--dry-run")
+    expect("a dry run", "metadata.version", 2)
+    tools.run("downgrade of group.version", FEATURES, "downgrade", "--feature", "group.version=0")
+    expect("downgrade of group.version", "group.version", 0)
+    tools.run("downgrade that loses a level", FEATURES, *lowers, refused="would be lost")
+    tools.run("upgrade of group.version", FEATURES, "upgrade", "--feature", "group.version=1")
+    tools.run("downgrade of metadata.version", FEATURES, *lowers)
+    expect("downgrade of metadata.version", "metadata.version", 1)
+    tools.run("upgrade of metadata.version", FEATURES, "upgrade", "--feature", "metadata.version=2")
+    expect("upgrade of metadata.version", "metadata.version", 2)
+    tools.run(
+        "upgrade to an unknown level", FEATURES, "upgrade", "--feature", "metadata.version=99", refused="does not know"
+    )
 
 
 def _removal(fleet: Fleet, node: int) -> list[str]:

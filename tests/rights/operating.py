@@ -97,6 +97,7 @@ TOPIC_ADMIN: Final = (
         _of_own_topic("configs", "describe", "TOPIC", "--all"),
         _topics(Operation.ALTER_CONFIGS),
     ),
+    command((), "export"),
 )
 
 
@@ -129,6 +130,8 @@ USER_ADMIN: Final = (
     command(ALTERS_CONFIGS, "quotas", "set", "--user", "u", "--producer-byte-rate", "1000000"),
     command(ALTERS_CONFIGS, "quotas", "list"),
     command(ALTERS_CONFIGS, "quotas", "remove", "--user", "u"),
+    command(ALTERS_CONFIGS, "brokers", "cordon", "0", "--dry-run"),
+    command((), "export"),  # without a right it says what it could not see
 )
 
 

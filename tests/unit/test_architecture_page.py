@@ -77,6 +77,11 @@ def members() -> dict[str, set[str]]:
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 own = {part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)}
+                own |= {
+                    part.target.id
+                    for part in node.body
+                    if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+                }
                 own |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
                 found.setdefault(node.name, set()).update(own)
     return found

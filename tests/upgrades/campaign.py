@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 from penstock import Admin
+from penstock.errors import PenstockError
 from penstock.testing import Cluster
 from tests.support.campaign.frame import Campaign, Run
 from tests.support.campaign.options import option
@@ -32,9 +33,12 @@ from tests.upgrades.releases import COMMITS, NOW, Release, release
 
 NODES = 3
 PATHS = ("0.1.0..now", "0.2.0..now", "0.1.0..0.2.0..now")
+METADATA_VERSION, NEW_LEVEL = "metadata.version", 2
+REMEDY = "this node is older than the cluster; upgrade it"
+"""The words of releases from before the levels; a later one names the release to install."""
 BEFORE_S = 3.0
 """The load alone, before the first step."""
-LIMIT = 5.0
+LIMIT = 8.0
 """A pass fails that takes so many times its seconds."""
 
 
@@ -80,7 +84,7 @@ class Pass:
         cluster.close()
 
     def _roll(self, admin: Admin, mixture: Mixture, load: Load) -> None:
-        """All steps. Behind the last one all nodes are of the last release: the place to raise the feature level."""
+        """All steps; the last one raises the level, once every node is of this release."""
         legs = list(self._legs())
         with self._step(f"all of {self._releases[0].name}", BEFORE_S):
             pass
@@ -91,6 +95,33 @@ class Pass:
                 self._run.say(f"  controller {controller} was killed; nodes {[one.name for one in mixture.releases]}")
                 _decide(admin, len(self._steps))
                 load.require_alive()
+                if len(set(mixture.releases)) > 1:
+                    self._raise_too_early(admin)
+        if self._releases[-1].name == NOW:
+            with self._step("the level is raised", 0.0):
+                self._raise_level(admin, mixture)
+                load.require_alive()
+
+    def _raise_too_early(self, admin: Admin) -> None:
+        """No level is raised over a node of an older release, whichever release leads."""
+        try:
+            admin.upgrade_features({METADATA_VERSION: NEW_LEVEL})
+        except PenstockError as error:
+            self._run.say(f"  refused: {error}")
+        else:
+            self._run.report.wrong("raised-too-early", self._steps[-1])
+
+    def _raise_level(self, admin: Admin, mixture: Mixture) -> None:
+        """A node of an older release is refused from then on, with a sentence that helps."""
+        admin.upgrade_features({METADATA_VERSION: NEW_LEVEL})
+        before = self._releases[-2]
+        if before.name == NOW:
+            return
+        said = mixture.refused(0, before)
+        sentences = [line for line in said.splitlines() if REMEDY in line]
+        if not sentences:
+            self._run.report.wrong("refused-without-help", f"node 0 of {before.name}: {said[-500:]}")
+        self._run.say(f"node 0 of {before.name} is refused: {sentences[:1]}")
 
     def _legs(self) -> Iterator[tuple[int, Release]]:
         """A node and its next release: along the path, back to the last but one in the other order, and on again."""

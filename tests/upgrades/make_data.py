@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from penstock.ids import system_ids
-from tests.upgrades.contents import Contents, make
+from tests.upgrades.contents import OPEN_MS, Contents, leave_open, make
 from tests.upgrades.directories import DYNAMIC, KILLED, STOPPED, opened, pack
 from tests.upgrades.releases import COMMITS, Release, release
 
@@ -30,8 +31,11 @@ def make_one(of: Release, directory: Path, kind: str) -> tuple[str, Contents]:
     with of.code_of(), opened(directory, cluster_id, kind, SNAPSHOTS) as cluster:
         of.require_of(cluster.pid(0))
         made = make(cluster.bootstrap, cluster.kafka_bootstrap)
-
+        began = time.monotonic()
+        leave_open(cluster.kafka_bootstrap)
         (cluster.kill if kind == KILLED else cluster.stop)(0)
+        if (seconds := time.monotonic() - began) > OPEN_MS / 1000:
+            raise TimeoutError(f"the open transaction may be aborted: the node ended after {seconds:.1f} s; try again")
     return cluster_id, made
 
 

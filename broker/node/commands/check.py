@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from broker.authentication.tokens.own_tokens import own_tokens, token_warnings
 from broker.config.config import load_config
+from broker.config.config_check import rack_warnings
 from broker.config.exposed_listeners import exposed_listeners
 from broker.config.idle_keys import security_warnings
 from broker.config.listener_facts import listener_lines
@@ -44,7 +45,7 @@ def main(config_path: str, as_json: bool = False) -> int:
     """The command; ConfigError, MetaPropertiesError or CorruptFileError where the node would not start."""
     config = load_config(config_path)
     fs = OsFileSystem()
-    warnings = [*exposed_listeners(config), *security_warnings(config)]
+    warnings = [*exposed_listeners(config), *security_warnings(config), *rack_warnings(config)]
     warnings += certificate_warnings(config, own_certificates(config))
     own_tokens(config, SystemClock(), random.Random())
     check_audit_file(config)

@@ -89,8 +89,9 @@ def format_and_tell(
     )
     if level_options.given and formatted_dirs(config, fs)[config.metadata_log_dir] is not None:
         raise MetaPropertiesError(
-            f"{config.metadata_log_dir} is formatted already, so its cluster has begun: leave {level_options.given}"
-            " out, and change levels with `penstock features`"
+            f"{config.metadata_log_dir} is formatted already: leave {level_options.given} out, and change levels with"
+            " `penstock features` once the cluster runs; or, if no node has started yet, empty the log dirs, and format"
+            " them anew"
         )
     formatted, cluster_id = format_node(
         config=config,

@@ -4,8 +4,9 @@ A controller that leads since a moment ago has not heard yet what every node sup
 voter and each registered broker has fetched once, or for the time in which one that lives does. Then the controller
 decides; whoever has still not fetched hinders a raise.
 
-`kraft.version` 1 makes the quorum dynamic, which the quorum itself decides (voter_requests.py). Beside other updates it
-is made once those are known to be possible, and before them, because it is the one that may have to wait.
+`kraft.version` 1 makes the quorum dynamic, which the quorum itself decides (voter_requests.py) where no node hinders
+it. Beside other updates it is made once those are known to be possible, and before them, because it is the one that may
+have to wait. If a node goes away meanwhile, those are refused after it, and the answer says that it is made.
 
 Not here: which level may be changed (metadata/controller/features.py), and what the nodes have said (node_features.py).
 """
@@ -22,6 +23,7 @@ from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.features.node_features import features_info
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.voter_requests import VoterRequests
+from metadata.controller.features import hindered
 from metadata.features import KRAFT_VERSION, FeatureTable
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, InvalidUpdateVersionError, RequestTimedOutError
@@ -91,15 +93,21 @@ class FeatureRequests:
         error, offset = _refusal(level, update), self._loader.image.offset
         others = tuple(one for one in request.updates if one is not update)
         checked = await self._decided(request, others, validate_only=True)
-        if error is None and checked.error is None and update.level > level and not request.validate_only:
+        is_raise, is_made = error is None and update.level > level, False
+        if is_raise:
+            brokers, nodes = self._loader.image.brokers.keys(), self._controller.heard_nodes()
+            error, found = hindered(self._table, brokers, nodes, update)
+            checked = replace(checked, hindrances=(*checked.hindrances, *found))
+        if is_raise and error is None and checked.error is None and not request.validate_only:
             answer = await self._voters.handle(MakeQuorumDynamicRequest(timeout_ms=request.timeout_ms))
             error = None if answer.is_so_already else answer.error
-            offset = answer.metadata_offset
+            offset, is_made = answer.metadata_offset, error is None
         if error is not None or checked.error is not None or request.validate_only or not others:
             answered = replace(checked, metadata_offset=offset)
         else:
             answered = await self._decided(request, others, validate_only=False)
-        return _merged(request, answered, FeatureUpdateResult(KRAFT_VERSION, level, error))
+        own = FeatureUpdateResult(KRAFT_VERSION, level, error)
+        return _made_alone(request, answered, own) if is_made and answered.error else _merged(request, answered, own)
 
     async def _decided(
         self, request: UpdateFeaturesRequest, updates: Sequence[FeatureUpdate], *, validate_only: bool
@@ -128,14 +136,28 @@ def _merged(
 ) -> UpdateFeaturesResponse:
     """The answer with the result of `kraft.version` in its place."""
     first = answered.error or own.error
-    results = {one.name: one for one in answered.results}
     if first is not None:
         beside = _beside(own.error)
-        results = {name: replace(one, error=one.error or beside) for name, one in results.items()}
+        results = tuple(replace(one, error=one.error or beside) for one in answered.results)
+        answered = replace(answered, error=first, results=results)
         own = replace(own, error=own.error or _beside(None))
-    results[KRAFT_VERSION] = own
-    in_order = tuple(results[update.name] for update in request.updates if update.name in results)
-    return replace(answered, error=first, results=in_order)
+    return replace(answered, results=_in_order(request, answered, own))
+
+
+def _made_alone(
+    request: UpdateFeaturesRequest, answered: UpdateFeaturesResponse, own: FeatureUpdateResult
+) -> UpdateFeaturesResponse:
+    """The answer that `kraft.version` is made, and the others, which were possible just before, are refused."""
+    why = answered.error.message if answered.error is not None else ""
+    error = InvalidUpdateVersionError(f"{KRAFT_VERSION} is 1 now, and nothing else was changed: {why}")
+    return replace(answered, error=error, results=_in_order(request, answered, own))
+
+
+def _in_order(
+    request: UpdateFeaturesRequest, answered: UpdateFeaturesResponse, own: FeatureUpdateResult
+) -> tuple[FeatureUpdateResult, ...]:
+    results = {**{one.name: one for one in answered.results}, KRAFT_VERSION: own}
+    return tuple(results[update.name] for update in request.updates if update.name in results)
 
 
 def _beside(error: ApiError | None) -> ApiError:

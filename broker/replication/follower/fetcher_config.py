@@ -22,6 +22,8 @@ class FetcherConfig:
     backoff_ms: int
     bytes_min: int = 1
     slow_flush_ms: int = SLOW_FLUSH_MS
+    serves_consumers: bool = False
+    """Leaders may send consumers with racks here (KIP-392)."""
 
 
 def fetcher_config(config: NodeConfig, cluster_id: str) -> FetcherConfig:
@@ -34,4 +36,5 @@ def fetcher_config(config: NodeConfig, cluster_id: str) -> FetcherConfig:
         partition_bytes_max=config.replica_fetch_max_bytes,
         backoff_ms=config.replica_fetch_backoff_ms,
         bytes_min=config.replica_fetch_min_bytes,
+        serves_consumers=bool(config.replica_selector_class),
     )

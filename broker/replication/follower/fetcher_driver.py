@@ -190,6 +190,7 @@ class ReplicaFetcher:
                 partitions=turn.partitions,
                 forgotten=turn.forgotten,
                 cluster_id=self._config.cluster_id,
+                serves_consumers=self._config.serves_consumers,
             ),
         )
 

@@ -24,10 +24,19 @@ class FollowerContacts:
         self._now_ms = now_ms
         self._lag_time_ms_max = lag_time_ms_max
         self._fetched_ms: dict[int, int] = {}
+        self._serving: set[int] = set()
 
-    def fetched(self, broker_id: int) -> None:
-        """A follower sent a fetch, for whichever partitions."""
+    def fetched(self, broker_id: int, serves_consumers: bool = False) -> None:
+        """A follower sent a fetch, for whichever partitions; `serves_consumers`: they may be sent to it."""
         self._fetched_ms[broker_id] = self._now_ms()
+        if serves_consumers:
+            self._serving.add(broker_id)
+        else:
+            self._serving.discard(broker_id)
+
+    def serves_consumers(self, broker_id: int) -> bool:
+        """True if its last fetch said so."""
+        return broker_id in self._serving
 
     def silent_ms(self, broker_id: int) -> int:
         """The time since its last fetch; NEVER_MS if it has not fetched."""

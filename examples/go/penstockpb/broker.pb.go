@@ -471,21 +471,22 @@ func (x *RecordError) GetMessage() string {
 }
 
 type FetchRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	CorrelationId int64                  `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
-	ReplicaId     int32                  `protobuf:"zigzag32,2,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"`     // -1 for a consumer
-	BrokerEpoch   int64                  `protobuf:"varint,3,opt,name=broker_epoch,json=brokerEpoch,proto3" json:"broker_epoch,omitempty"` // of the fetching replica (KIP-903); -1 for a consumer
-	MaxWaitMs     int32                  `protobuf:"varint,4,opt,name=max_wait_ms,json=maxWaitMs,proto3" json:"max_wait_ms,omitempty"`
-	MinBytes      int32                  `protobuf:"varint,5,opt,name=min_bytes,json=minBytes,proto3" json:"min_bytes,omitempty"`
-	MaxBytes      int32                  `protobuf:"varint,6,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
-	Partitions    []*FetchPartition      `protobuf:"bytes,7,rep,name=partitions,proto3" json:"partitions,omitempty"` // added or changed
-	Forgotten     []*ForgottenPartition  `protobuf:"bytes,8,rep,name=forgotten,proto3" json:"forgotten,omitempty"`   // no longer wanted
-	ClientId      string                 `protobuf:"bytes,9,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
-	ClusterId     string                 `protobuf:"bytes,10,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`              // of a fetching replica; "" for a consumer
-	ReadCommitted bool                   `protobuf:"varint,11,opt,name=read_committed,json=readCommitted,proto3" json:"read_committed,omitempty"` // up to the last stable offset, and with the aborted transactions
-	RackId        string                 `protobuf:"bytes,12,opt,name=rack_id,json=rackId,proto3" json:"rack_id,omitempty"`                       // of a consumer: it may be named a follower in its rack, and read there (KIP-392)
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	CorrelationId   int64                  `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	ReplicaId       int32                  `protobuf:"zigzag32,2,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"`     // -1 for a consumer
+	BrokerEpoch     int64                  `protobuf:"varint,3,opt,name=broker_epoch,json=brokerEpoch,proto3" json:"broker_epoch,omitempty"` // of the fetching replica (KIP-903); -1 for a consumer
+	MaxWaitMs       int32                  `protobuf:"varint,4,opt,name=max_wait_ms,json=maxWaitMs,proto3" json:"max_wait_ms,omitempty"`
+	MinBytes        int32                  `protobuf:"varint,5,opt,name=min_bytes,json=minBytes,proto3" json:"min_bytes,omitempty"`
+	MaxBytes        int32                  `protobuf:"varint,6,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	Partitions      []*FetchPartition      `protobuf:"bytes,7,rep,name=partitions,proto3" json:"partitions,omitempty"` // added or changed
+	Forgotten       []*ForgottenPartition  `protobuf:"bytes,8,rep,name=forgotten,proto3" json:"forgotten,omitempty"`   // no longer wanted
+	ClientId        string                 `protobuf:"bytes,9,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	ClusterId       string                 `protobuf:"bytes,10,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`                    // of a fetching replica; "" for a consumer
+	ReadCommitted   bool                   `protobuf:"varint,11,opt,name=read_committed,json=readCommitted,proto3" json:"read_committed,omitempty"`       // up to the last stable offset, and with the aborted transactions
+	RackId          string                 `protobuf:"bytes,12,opt,name=rack_id,json=rackId,proto3" json:"rack_id,omitempty"`                             // of a consumer: it may be named a follower in its rack, and read there (KIP-392)
+	ServesConsumers bool                   `protobuf:"varint,13,opt,name=serves_consumers,json=servesConsumers,proto3" json:"serves_consumers,omitempty"` // of a follower: consumers with racks may be sent to it (KIP-392)
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *FetchRequest) Reset() {
@@ -600,6 +601,13 @@ func (x *FetchRequest) GetRackId() string {
 		return x.RackId
 	}
 	return ""
+}
+
+func (x *FetchRequest) GetServesConsumers() bool {
+	if x != nil {
+		return x.ServesConsumers
+	}
+	return false
 }
 
 type FetchPartition struct {
@@ -4563,7 +4571,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\vRecordError\x12\x1f\n" +
 	"\vbatch_index\x18\x01 \x01(\x05R\n" +
 	"batchIndex\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xc9\x03\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xf4\x03\n" +
 	"\fFetchRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x1d\n" +
 	"\n" +
@@ -4581,7 +4589,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"cluster_id\x18\n" +
 	" \x01(\tR\tclusterId\x12%\n" +
 	"\x0eread_committed\x18\v \x01(\bR\rreadCommitted\x12\x17\n" +
-	"\arack_id\x18\f \x01(\tR\x06rackId\"\xa9\x02\n" +
+	"\arack_id\x18\f \x01(\tR\x06rackId\x12)\n" +
+	"\x10serves_consumers\x18\r \x01(\bR\x0fservesConsumers\"\xa9\x02\n" +
 	"\x0eFetchPartition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x19\n" +

@@ -53,14 +53,15 @@ def broker_records(context: DecisionContext, resource: AlterConfigsResource) -> 
 
 def _uncordoned(
     context: DecisionContext, name: str, before: Mapping[str, str], after: Mapping[str, str]
-) -> tuple[Record, ...]:
-    """Forgets what a broker that is away told of its cordoned log dirs, when its configuration names them no longer:
-    else it would stay cordoned until it is back. One that is in service tells anew with its next heartbeat."""
-    broker_id = broker_id_of(name)
-    is_unset = CORDONED_LOG_DIRS in before and CORDONED_LOG_DIRS not in after
-    if broker_id is None or not is_unset or context.state.is_active(broker_id):
-        return ()
-    return forgotten_record(broker_id, context.state.configs)
+) -> list[Record]:
+    """Forgets what brokers that are away told of their cordoned log dirs, when their configuration names them no
+    longer: else they would stay cordoned until they are back. Those in service tell anew with their next heartbeat."""
+    if CORDONED_LOG_DIRS not in before or CORDONED_LOG_DIRS in after:
+        return []
+    state = context.state
+    concerned = [broker_id for broker_id in sorted(state.brokers) if name in (ALL_BROKERS, str(broker_id))]
+    away = (broker_id for broker_id in concerned if not state.is_active(broker_id))
+    return [record for broker_id in away for record in forgotten_record(broker_id, state.configs)]
 
 
 def _check_name(context: DecisionContext, resource: AlterConfigsResource) -> None:

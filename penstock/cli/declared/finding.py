@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
-from penstock.declared.reading import RESOURCES
+from penstock.declared.reading import EVERYBODY, RESOURCES
 from penstock.declared.state import DeclaredKind, DeclaredState, DeclaredTopic, DeclaredUser
 from penstock.errors import AuthorizationFailedError, PenstockError, SecurityDisabledError
 from penstock.messages.security.acls import AclBinding, Operation, ResourceType
@@ -96,4 +96,6 @@ def _is_known(acl: AclBinding) -> bool:
 
 
 def _quotas(admin: Admin) -> dict[str, Any]:
-    return {"quotas": admin.describe_client_quotas()}
+    """A file cannot name a user or a client whose name is `*`: there it is everybody. Such a quota is left alone."""
+    found = admin.describe_client_quotas()
+    return {"quotas": {entity: values for entity, values in found.items() if EVERYBODY not in entity}}

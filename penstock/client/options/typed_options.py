@@ -131,7 +131,8 @@ class ConsumerOptions(ClientOptions, total=False):
     group_remote_assignor: str | None
     """the assignor that the coordinator is to use, uniform or range; None: its own default"""
     client_rack: str
-    """the rack that the consumer is in; assignors may look at it"""
+    """the rack that the consumer is in: it reads from in-sync replicas there, where the brokers have
+    replica.selector.class (KIP-392); assignors may look at it"""
     isolation_level: IsolationLevel | None
     """read_committed: records of transactions once they are committed, and of aborted ones never; read_uncommitted:
     all; None: read_committed with a group_id, else read_uncommitted"""

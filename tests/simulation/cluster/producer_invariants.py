@@ -48,6 +48,9 @@ class ProducerInvariants:
     def __init__(self, partitions: PartitionInvariants, metadata: MetadataInvariants, expiration_ms: int) -> None:
         self._partitions, self._metadata = partitions, metadata
         self._expiration_s = expiration_ms / 1000 - MARGIN_SECONDS if expiration_ms < SHORT_EXPIRATION_MS else None
+        self._unseen: dict[tuple[PartitionKey, int], int] = {}
+        """The end of a replica's log when it was looked at again after a time in which it may have forgotten all of its
+        producers: of what was committed only later, nobody has noted the silence."""
         self._silences: dict[tuple[PartitionKey, int, int], _Silence] = {}
         self._looked: dict[tuple[PartitionKey, int], float] = {}
         """When each replica was looked at, or was first there: whatever is new in it has come since."""
@@ -85,8 +88,11 @@ class ProducerInvariants:
     def _check(self, machine: Machine, partition: Partition, seen: Seen, now_s: float) -> None:
         log, history = partition.log, seen.history
         producers, end, first = log.producers.known, history.numbered_end, log.segments[0].base_offset
-        before_s = self._looked[seen.key, partition.broker_id]
-        self._looked[seen.key, partition.broker_id] = now_s
+        replica = seen.key, partition.broker_id
+        before_s = self._looked[replica]
+        self._looked[replica] = now_s
+        if self._expiration_s is not None and now_s - before_s >= self._expiration_s:
+            self._unseen[replica] = log.log_end_offset
         for producer_id, told in history.sequences.told.items():
             entry = producers.get(producer_id)
             key = seen.key, partition.broker_id, producer_id
@@ -134,6 +140,8 @@ class ProducerInvariants:
         if self._expiration_s is None:
             return False
         heard = [batch.offset for batch in told.batches if batch.offset < end]
+        if entry is None and heard and heard[-1] < self._unseen.get(key[:2], 0):
+            return True
         newest = told.epoch, heard[-1] if heard else -1
         if entry is not None:
             newest = max(newest, (entry.epoch, entry.batches[-1].base_offset if entry.batches else -1))

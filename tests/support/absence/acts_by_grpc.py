@@ -167,6 +167,10 @@ async def set_quota(stage: Stage) -> None:
     assert (await stage.admin.describe_client_quotas())[entity] == {"producer_byte_rate": 1e6}
 
 
+async def raise_level(stage: Stage) -> None:
+    await stage.admin.upgrade_features({"metadata.version": 2})
+
+
 async def delete_records(stage: Stage) -> None:
     partition = TopicPartition("grpc-trimmed", 0)
     assert await stage.admin.delete_records({partition: 1}) == {partition: 1}

@@ -6,6 +6,7 @@ from typing import Any
 
 from broker.kafka.schemas import configs, offsets, reassignments, security, topics
 from broker.kafka.schemas.cluster import DescribeClusterRequest, UnregisterBrokerRequest
+from broker.kafka.schemas.features import FeatureUpdateKey, UpdateFeaturesRequest
 from broker.kafka.schemas.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from broker.kafka.schemas.groups import classic
 from broker.kafka.schemas.groups import offsets as commits
@@ -292,6 +293,11 @@ async def set_quota(stage: Stage) -> None:
     )
     while not (await stage.kafka.ask(asked)).entries:
         await stage.pause()
+
+
+async def raise_level(stage: Stage) -> None:
+    update = FeatureUpdateKey(feature="metadata.version", max_version_level=2)
+    await stage.kafka.ask(UpdateFeaturesRequest(timeout_ms=5_000, feature_updates=[update]))
 
 
 async def delete_records(stage: Stage) -> None:

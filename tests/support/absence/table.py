@@ -75,6 +75,7 @@ ACTS: Final = (
     Act("set the password of a user (SCRAM)", by_grpc.set_user, by_kafka.set_user),
     Act("create and delete an ACL", by_grpc.set_acl, by_kafka.set_acl),
     Act("set a quota", by_grpc.set_quota, by_kafka.set_quota),
+    Act("raise a feature level", by_grpc.raise_level, by_kafka.raise_level),
     Act("delete records", by_grpc.delete_records, by_kafka.delete_records),
     Act("delete a group", by_grpc.delete_group, by_kafka.delete_group),
     Act("delete a topic", by_grpc.delete_topic, by_kafka.delete_topic),
@@ -116,6 +117,13 @@ REFUSED: Final = (
         "POLICY_VIOLATION",
         "It has replicas. Kafka forgets the broker all the same, and its replicas are without one; here they are moved"
         " first: `penstock brokers drain`.",
+    ),
+    Refusal(
+        ("raise a feature level",),
+        (*_ABSENT, UNREGISTERED),
+        "INVALID_UPDATE_VERSION",
+        "The absent one may come back with an older release, which would stop at the level; unregistered, it is still a"
+        " voter. Start it, or remove it for good; Kafka believes what a broker registered last.",
     ),
     Refusal((_UNREGISTER,), (UNREGISTERED,), "BROKER_ID_NOT_REGISTERED", "It is done already."),
     Refusal(

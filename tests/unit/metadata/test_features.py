@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -112,3 +114,12 @@ def test_a_delta_says_that_the_version_was_lowered_in_it(records: tuple[FeatureL
 def test_levels_alone_are_a_difference_between_two_images() -> None:
     assert not MetadataDelta.between(EMPTY_IMAGE, image_of(TO_2)).is_empty
     assert MetadataDelta.between(EMPTY_IMAGE, image_of(TO_2)).levels == {METADATA_VERSION: (2, "0.3.0")}
+
+
+def test_the_page_has_the_table() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "feature-levels.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (?:`([a-z.]+)`)? ?\| (\d) \| ([\d.]+) \| (.+) \|$", page)
+    found: dict[str, list[tuple[int, str, str]]] = {}
+    for name, level, since, allows in rows:
+        found.setdefault(name or next(reversed(found)), []).append((int(level), since, allows))
+    assert found == {name: [tuple(level) for level in one.levels] for name, one in TABLE.features.items()}

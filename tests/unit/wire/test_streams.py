@@ -55,7 +55,17 @@ def test_answers_and_fetches_are_read_as_they_were_written() -> None:
     told = answer.partitions[1].error
     assert isinstance(told, InvalidRecordError) and told.record_errors == refused.record_errors
     asked = FetchRequest(
-        4, 5, 6, 7, 8, [FetchPartition(A, "id", 9, 1, 2, 3, 4)], [B], "cluster", read_committed=True, rack_id="a"
+        4,
+        5,
+        6,
+        7,
+        8,
+        [FetchPartition(A, "id", 9, 1, 2, 3, 4)],
+        [B],
+        "cluster",
+        read_committed=True,
+        rack_id="a",
+        serves_consumers=True,
     )
     header = (2, "me")
     assert streams.fetch_request_from_bytes(streams.fetch_request_to_bytes(header, asked)) == (header, asked)

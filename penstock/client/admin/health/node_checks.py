@@ -169,7 +169,7 @@ def releases(views: ClusterViews) -> HealthCheck:
         "versions",
         WARNING,
         f"brokers run {' and '.join(told)}",
-        "finish the upgrade, node by node (ops/README.md, Upgrading)",
+        "finish the upgrade, node by node (docs/upgrading.md)",
     )
 
 
@@ -194,12 +194,18 @@ def feature_levels(features: FeaturesInfo | None) -> HealthCheck:
 
 
 def settings(views: ClusterViews) -> HealthCheck:
-    """Brokers that were started with files whose settings differ."""
-    by_digest = _by(views, "settings_digest")
-    if not by_digest:
+    """Brokers of one release that were started with files whose settings differ. Another release has other keys, so its
+    digest is another one in any case."""
+    by_version: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for standing in views.standings:
+        if standing.settings_digest:
+            by_version[standing.version][standing.settings_digest].append(standing.node_id)
+    if not by_version:
         return _unknown("settings", views, "the brokers are of a release that does not tell them")
+    by_digest = max(by_version.values(), key=len)
     if len(by_digest) == 1:
-        return HealthCheck("settings", OK, f"those of every broker that answers are equal{_untold(views, 'version')}")
+        which = "broker that answers" if len(by_version) == 1 else "broker of the same release"
+        return HealthCheck("settings", OK, f"those of every {which} are equal{_untold(views, 'version')}")
     groups = sorted(by_digest.items(), key=lambda one: (-len(one[1]), one[1]))
     one, other = groups[0][1][0], groups[1][1][0]
     return HealthCheck(

@@ -239,10 +239,10 @@ class Positions:
     def _check_follower(self, state: PartitionState, cache: MetadataCache, now_ms: int) -> list[Effect]:
         """Leaves a follower of which the metadata says that it is gone, or not in sync."""
         follower, info = state.place_of_reading.follower, cache.partition(state.topic_partition)
+        if follower is not None and cache.endpoint(follower.node_id) is None:
+            return [self._go_back(state, now_ms), FindLeader(hinted=False)]
         if follower is None or info is None or info.leader_epoch != follower.leader_epoch:
             return []
-        if cache.endpoint(follower.node_id) is None:
-            return [self._go_back(state, now_ms), FindLeader(hinted=False)]
         return [self._go_back(state, now_ms)] if state.place_of_reading.has_left_isr(info) else []
 
     # -- metadata ------------------------------------------------------------------------------------------------------

@@ -77,7 +77,9 @@ FOLLOWER_READS = (
         "own fault list",
         (
             Edit(Fetcher.on_silent, "self._leave_follower(node_id)", "pass"),
-            Edit(Positions._check_follower, "if follower is None or", "if True or"),  # metadata tells of it, too
+            Edit(
+                Positions._check_follower, "if follower is not None and", "if True:\n        return []\n    if"
+            ),  # metadata, too
         ),
         (Kind.PAUSE,),
         stories=HANGS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.config.config_check import rack_warnings
 from tests.unit.broker.config.test_security_config import parse, refusal
 
 KEY = "replica.selector.class"
@@ -23,3 +24,10 @@ def test_kafkas_class_name_and_the_short_one_are_taken(name: str) -> None:
 def test_anything_else_is_refused_with_what_there_is(name: str) -> None:
     told = refusal({KEY: name})
     assert f'{KEY} = "{name}": must be one of ' in told and f"rack-aware, {KAFKAS}" in told
+
+
+def test_a_node_without_a_rack_is_told_that_nobody_is_sent_to_it() -> None:
+    (line,) = rack_warnings(parse({KEY: "rack-aware"}))
+    assert "broker.rack is not" in line and "set broker.rack" in line
+    assert rack_warnings(parse({KEY: "rack-aware", "broker.rack": "a"})) == ()
+    assert rack_warnings(parse({})) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,7 @@ from penstock import AsyncAdmin
 from penstock.errors import InvalidRequestError, InvalidUpdateVersionError, MetaPropertiesError
 from penstock.messages.feature_apis import UPDATE_FEATURES
 from penstock.messages.features import FeatureUpdate, FeatureUpgradeType, UpdateFeaturesRequest
+from penstock.messages.voters import VoterChangeResponse, VoterRequest
 from storage.disk.file_names import parse_metadata_snapshot
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 from tests.unit.metadata.test_features import LATER, OLD
@@ -152,6 +154,32 @@ def test_a_node_goes_back_to_the_older_release_after_the_lowering() -> None:
     run_in_memory(5, story, config=SOON)
 
 
+def test_an_empty_disk_joins_with_the_older_release_though_the_power_failed_after_the_lowering() -> None:
+    """The controllers dropped the log before the lowering. Came it back with their next start, they would send it."""
+
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0, 1)
+        await cluster.start()
+        async with admin_of(cluster) as admin:
+            await admin.upgrade_features(TO_2)
+            await admin.downgrade_features(TO_1)
+            await until(lambda: all(snapshots_at(cluster, index) == 1 for index in range(3)))
+            await cluster.cut_power()
+            await cluster.start()
+            await cluster.stop()
+            cluster.features = dict.fromkeys(range(3), OLD)
+            cluster.replace_disk(2)
+            await cluster.start(2)
+            node = cluster.node(2)
+            await node.start()
+            await until(lambda: node.fatal.done() or node.loader.image.offset > 0)
+            assert not node.fatal.done()
+            await node.stop()
+        await cluster.stop()
+
+    run_in_memory(14, story, config=SOON)
+
+
 def test_another_controller_goes_on_with_a_raise() -> None:
     """It leads since a moment ago, and waits until it has heard of everybody."""
 
@@ -208,6 +236,48 @@ def test_kraft_version_is_raised_beside_others_and_nothing_is_done_where_one_is_
         await cluster.stop()
 
     run_in_memory(8, story, config=SOON)
+
+
+def test_kraft_version_is_hindered_by_a_node_that_is_away_as_every_other_feature() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format()
+        await cluster.start()
+        await cluster.stop()
+        await cluster.start(2)
+        async with admin_of(cluster) as admin:
+            dry = await admin.upgrade_features({"kraft.version": 1}, dry_run=True)
+            assert [(one.node_id, one.feature) for one in dry.hindrances] == [(2, "kraft.version")]
+            with pytest.raises(InvalidUpdateVersionError, match="node 2 is away"):
+                await admin.upgrade_features({"kraft.version": 1, **TO_2})
+            assert not cluster.nodes[0].raft.voters.is_dynamic and version_at(cluster.nodes[0]) == 1
+        await cluster.stop()
+
+    run_in_memory(12, story, config=SOON)
+
+
+def test_an_answer_says_that_kraft_version_is_made_where_a_node_goes_away_before_the_others() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format()
+        await cluster.start()
+        leader = next(node for node in cluster.nodes if node.raft.is_leader)
+        other = next(node for node in cluster.nodes if node is not leader)
+        made = leader.quorum._voter_requests.handle
+
+        async def handle(request: VoterRequest) -> VoterChangeResponse:
+            answer = await made(request)
+            await other.stop()
+            await asyncio.sleep(3)
+            return answer
+
+        leader.quorum._voter_requests.handle = handle  # type: ignore[method-assign]
+        both = UpdateFeaturesRequest((FeatureUpdate("kraft.version", 1), FeatureUpdate(METADATA_VERSION, 2)))
+        answer = await cluster.ask(cluster.endpoint(cluster.nodes.index(leader)), UPDATE_FEATURES.name, both)
+        assert leader.raft.voters.is_dynamic and version_at(leader) == 1
+        assert [result.error is None for result in answer.results] == [True, False]
+        assert re.search("kraft.version is 1 now, and nothing else was changed: .* is away", str(answer.error))
+        await cluster.stop()
+
+    run_in_memory(13, story, config=SOON)
 
 
 def test_a_controller_that_does_not_know_the_levels_may_not_vote() -> None:

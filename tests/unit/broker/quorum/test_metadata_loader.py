@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
-from broker.quorum.metadata_loader import MetadataLoader
+import pytest
+
+from broker.quorum.metadata_loader import MetadataLoader, UnsupportedFeatureLevelError
 from metadata.codec import encode_record
 from metadata.delta import MetadataDelta
+from metadata.features import METADATA_VERSION, TABLE, FinalizedLevel
 from metadata.image import EMPTY_IMAGE, MetadataImage
-from metadata.records import PartitionRecord, Record, TopicRecord
+from metadata.records import FeatureLevelRecord, PartitionRecord, Record, TopicRecord
 from penstock.record.builder import build_batch
 
 
@@ -51,3 +55,33 @@ def test_who_waits_for_an_offset_is_woken_by_a_snapshot_that_has_it() -> None:
         await waiting
 
     asyncio.run(run())
+
+
+OLD = TABLE.of_release("0.2.0")
+TO_2, TO_1 = FeatureLevelRecord(METADATA_VERSION, 2, "0.3.0"), FeatureLevelRecord(METADATA_VERSION, 1, "0.2.0")
+
+
+def committed(*records: Record) -> bytes:
+    return build_batch([encode_record(one) for one in records], timestamps_ms=5, base_offset=0, leader_epoch=1)
+
+
+@pytest.mark.parametrize("records", [(TO_2,), (TO_2, TO_1)], ids=["raised", "and lowered again"])
+def test_a_node_stops_at_a_level_that_it_does_not_know_and_says_what_to_install(records: tuple[Record, ...]) -> None:
+    with pytest.raises(UnsupportedFeatureLevelError, match=r"it knows metadata\.version 1: install release 0\.3\.0"):
+        MetadataLoader(OLD).on_committed(0, committed(*records))
+    MetadataLoader().on_committed(0, committed(*records))
+
+
+def test_a_level_of_a_release_that_this_one_has_never_heard_of_is_told_by_its_record() -> None:
+    record = FeatureLevelRecord("share.version", 1, "9.0.0")
+    with pytest.raises(UnsupportedFeatureLevelError, match=r"does not know share\.version: install release 9\.0\.0"):
+        MetadataLoader().on_committed(0, committed(TO_2, record))
+    with pytest.raises(UnsupportedFeatureLevelError, match="install a newer release"):
+        MetadataLoader().on_committed(0, committed(FeatureLevelRecord("share.version", 1, "")))
+
+
+def test_a_snapshot_with_an_unknown_level_stops_a_node_too() -> None:
+    image = replace(image_of(40, "a"), levels={METADATA_VERSION: FinalizedLevel(2, "0.3.0")})
+    with pytest.raises(UnsupportedFeatureLevelError):
+        MetadataLoader(OLD).on_snapshot(image)
+    MetadataLoader().on_snapshot(image)

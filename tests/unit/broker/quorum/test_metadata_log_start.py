@@ -12,9 +12,10 @@ from broker.quorum.metadata_log import MetadataLog
 from broker.quorum.metadata_log_opening import open_metadata_log
 from broker.quorum.metadata_log_start import find_beginning
 from broker.quorum.metadata_snapshots import KeptSnapshot, LogBeginning, MetadataSnapshots
+from metadata.codec import encode_record
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
-from metadata.records import TopicRecord, VotersRecord
+from metadata.records import FeatureLevelRecord, TopicRecord, VotersRecord
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, EpochEntry
@@ -324,3 +325,21 @@ def test_a_newer_releases_record_of_voters_is_not_guessed_at(node: Metadata) -> 
     append(node, b'{"type":"Voters","version":7,"voters":[]}')
     with pytest.raises(CorruptMessageError, match="upgrade this node"):
         node.restart()
+
+
+@pytest.mark.parametrize("is_lowered", [True, False])
+def test_what_an_older_release_cannot_read_stays_away_after_a_crash_that_brought_it_back(
+    node: Metadata, is_lowered: bool
+) -> None:
+    """The files of the log's beginning go later than the snapshot comes, and a start finds them again."""
+    lowering = encode_record(FeatureLevelRecord("metadata.version", 1, "0.2.0"))
+    value = lowering if is_lowered else encode_record(TopicRecord("FeatureLevel", "id"))
+    node.log.append.as_leader(build_batch((value,), timestamps_ms=0), 4, 0)
+    older, newest = node.write(3, 1), node.write(13, 4)
+    noted: list[str] = []
+    node.manager.close(clean=False)
+    node.start()
+    found = find_beginning(node.log, node.snapshots, lambda: noted.append("cut"))
+    kept = [newest] if is_lowered else [BEGINNING, older, newest]
+    assert ([one.snapshot_id for one in found.kept], node.range()) == (kept, (kept[0].end_offset, 13))
+    assert noted == ["cut"] * is_lowered and list(node.snapshots.found()) == [one for one in kept if one.end_offset]

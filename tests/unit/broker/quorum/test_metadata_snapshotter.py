@@ -22,7 +22,7 @@ from broker.quorum.metadata_snapshotter import (
     still_kept,
 )
 from metadata.codec import encode_record
-from metadata.records import TopicRecord
+from metadata.records import FeatureLevelRecord, Record, TopicRecord
 from penstock.errors import CorruptMessageError
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset
@@ -120,7 +120,10 @@ class Node:
     def commit(self, count: int = 1) -> None:
         """Records of one topic each, in one batch."""
         offset = self.loader.image.offset + 1
-        values = [encode_record(TopicRecord(f"t-{offset + n}", f"id-{offset + n}")) for n in range(count)]
+        self.commit_records(*(TopicRecord(f"t-{offset + n}", f"id-{offset + n}") for n in range(count)))
+
+    def commit_records(self, *wanted: Record) -> None:
+        offset, values = self.loader.image.offset + 1, [encode_record(record) for record in wanted]
         self.disk_log.append.as_leader(batch(*values), 1, NOW_MS)
         records = build_batch(values, timestamps_ms=NOW_MS + offset, base_offset=offset, leader_epoch=1)
         self.loader.on_committed(offset, records)
@@ -293,3 +296,33 @@ def test_a_leader_does_not_send_a_snapshot_that_has_rotted_and_writes_another() 
         assert node.kept[-1][-1] == EpochEndOffset(1, 6), "the newest image, at once"
 
     with_node(story)
+
+
+def test_a_lowered_metadata_version_is_followed_by_a_snapshot_at_once_and_nothing_before_is_kept() -> None:
+    async def story(node: Node) -> None:
+        node.commit(2)
+        node.commit_records(FeatureLevelRecord("metadata.version", 2, "0.3.0"))
+        await asyncio.sleep(1)
+        assert node.snapshots.found() == ()
+        node.commit_records(FeatureLevelRecord("metadata.version", 1, "0.2.0"))
+        await asyncio.sleep(1)
+        assert node.snapshots.found() == (EpochEndOffset(1, 4),) and node.kept == [(EpochEndOffset(1, 4),)]
+        node.commit(2)
+        await asyncio.sleep(1)
+        assert len(node.kept) == 1, "once"
+
+    with_node(story, SnapshotLimits(1 << 20, 0, 1 << 20, 1 << 40))
+
+
+def test_a_lowering_while_a_snapshot_is_written_gets_one_of_its_own_also_at_a_stop() -> None:
+    async def story(node: Node) -> None:
+        node.executor.is_held = True
+        node.commit(5)
+        node.commit_records(FeatureLevelRecord("metadata.version", 2, "0.3.0"))
+        node.commit_records(FeatureLevelRecord("metadata.version", 1, "0.2.0"))
+        assert node.snapshotter.is_writing
+        node.executor.go_on()
+        await node.snapshotter.stop()
+        assert node.snapshots.found()[-1] == EpochEndOffset(1, 7) and node.kept[-1] == (EpochEndOffset(1, 7),)
+
+    with_node(story, SnapshotLimits(100, 0, 1 << 20, 1 << 40))

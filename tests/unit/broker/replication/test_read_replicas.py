@@ -26,7 +26,7 @@ class Lead:
         self.partition.append_as_leader(batch(*[b"v"] * 10), -1, 0, 1_700_000_000_000)
         flush(self.partition)
         for follower in (2, 3):
-            self.racks.contacts.fetched(follower)
+            self.racks.contacts.fetched(follower, True)
             self.leading.note_fetch(follower, 100 + follower, 10, 10, 0)
             self.leading.followers[follower].log_start_offset = 0
         self.partition.maybe_advance_high_watermark()
@@ -85,6 +85,15 @@ def test_a_follower_that_has_not_fetched_lately_is_not_named(tmp_path: Path) -> 
     assert lead.named() == 2
     lead.racks.clock.advance(1)
     assert lead.named() == -1
+
+
+def test_a_follower_that_does_not_say_that_it_serves_consumers_is_not_named(tmp_path: Path) -> None:
+    """One of an older release, or without the key: a client of Kafka would be sent to and fro for ever."""
+    lead = Lead(tmp_path)
+    lead.racks.contacts.fetched(2)
+    assert lead.named() == -1
+    lead.racks.contacts.fetched(2, True)
+    assert lead.named() == 2
 
 
 def test_a_broker_that_does_not_hear_from_the_quorum_names_nobody_and_serves_nobody(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_of_a_repetition_a_broker_that_is_not_registered_was_forgotten_by_the_fi
 def test_the_command_shows_brokers_and_forgets_one(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     list_brokers(cluster.bootstrap, False)
     header, *rows = (line.split("\t") for line in capsys.readouterr().out.splitlines())
-    assert header == ["broker", "address", "rack", "state", "replicas", "leaders"]
+    assert header == ["broker", "address", "rack", "state", "replicas", "leaders", "cordoned"]
     assert [(row[0], row[3]) for row in rows] == [
         ("1", "in service"),
         ("2", "in service"),
@@ -76,6 +76,7 @@ def test_the_command_shows_brokers_and_forgets_one(cluster: FakeCluster, capsys:
     ]
     list_brokers(cluster.bootstrap, True)
     last = json.loads(capsys.readouterr().out)[-1]
+    assert last.pop("cordoned") is False
     assert last == {"broker": 9, "address": "gone:9192", "rack": "r", "state": "fenced", "replicas": 0, "leaders": 0}
     unregister([GONE], bootstrap=cluster.bootstrap)
     assert capsys.readouterr().out == "unregistered 8\n"

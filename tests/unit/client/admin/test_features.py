@@ -128,6 +128,15 @@ def test_words_that_name_no_level_are_refused(
         command(given, release_version=release, bootstrap=cluster.bootstrap)
 
 
+def test_a_release_that_the_active_controller_does_not_know_is_not_taken_for_done(cluster: FakeCluster) -> None:
+    features.upgrade(release_version="0.3.0", bootstrap=cluster.bootstrap)
+    features.upgrade(release_version="0.4.0", bootstrap=cluster.bootstrap)  # brings no level, as all nodes know
+    cluster.supported = 3
+    with pytest.raises(InvalidUpdateVersionError, match=r"not know the levels of release 0\.4\.0, and node 0 does"):
+        features.upgrade(release_version="0.4.0", bootstrap=cluster.bootstrap)
+    features.upgrade(release_version="0.3.0", bootstrap=cluster.bootstrap)
+
+
 def test_an_unsafe_downgrade_is_shown_first(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     features.downgrade(["group.version=0"], unsafe=True, bootstrap=cluster.bootstrap)
     assert capsys.readouterr().out == "group.version was downgraded to 0\n"

@@ -210,12 +210,15 @@ def test_an_empty_list_uncordons_at_once_whatever_the_broker_told_by_its_file(cl
     assert not cordoned(cluster)
 
 
-def test_a_broker_that_is_away_is_uncordoned_when_its_configuration_names_nothing_more(cluster: Cluster) -> None:
+@pytest.mark.parametrize("whose", [4, None])
+def test_a_broker_that_is_away_is_uncordoned_when_its_configuration_names_nothing_more(
+    cluster: Cluster, whose: int | None
+) -> None:
     cluster.start(4, log_dirs=("a",))
-    cordon(cluster, 4)
+    cordon(cluster, whose)
     cluster.heartbeat(4, cordoned=("a",))
     cluster.let_die(4)
-    cordon(cluster, 4, None)
+    cordon(cluster, whose, None)
     assert not cordoned(cluster)
 
 

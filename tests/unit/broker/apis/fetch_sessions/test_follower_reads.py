@@ -293,7 +293,7 @@ class Lead(Follower):
         produce(self.partition, b"a")
         flush(self.partition)
         assert self.partition.leading is not None
-        self.racks.contacts.fetched(3)
+        self.racks.contacts.fetched(3, True)
         self.partition.leading.note_fetch(3, 103, 1, 1, 0)
         self.partition.leading.followers[3].log_start_offset = 0
         self.partition.maybe_advance_high_watermark()

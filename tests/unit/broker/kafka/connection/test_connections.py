@@ -275,11 +275,13 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
         assert newest.finalized_features_epoch == 41
         assert newest.supported_features == [
             SupportedFeatureKey(name="group.version", min_version=0, max_version=1),
-            SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2),
             SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),
+            SupportedFeatureKey(name="metadata.version", min_version=1, max_version=2),
+            SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2),
         ]
         assert newest.finalized_features == [
             FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1),
+            FinalizedFeatureKey(name="metadata.version", max_version_level=1, min_version_level=1),
             FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=2),
         ]
         assert [(key.api_key, key.min_version, key.max_version) for key in told.api_keys] == [

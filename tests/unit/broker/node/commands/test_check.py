@@ -15,6 +15,8 @@ from broker.node.commands.format import format_node
 from broker.node.commands.initial_controllers import QuorumOptions
 from broker.quorum.metadata_log import QuorumStateFile
 from broker.quorum.voter_memory import VoterMemory
+from metadata.codec import encode_record
+from metadata.records import FeatureLevelRecord
 from penstock import __version__
 from penstock.client.admin.cluster_views import ClusterViews
 from penstock.client.admin.health.health_check import HealthCheck
@@ -26,6 +28,7 @@ from penstock.messages.cluster import ClusterInfo, NodeStanding
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
 from penstock.node import main as launch
+from penstock.record.builder import build_batch
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, new_layout
 from penstock.wire.message_codec import response_codec
@@ -183,6 +186,22 @@ def test_a_listener_of_the_nodes_that_is_open_to_every_network_is_warned_of(
     config.write_text(text)
     closed = load_config(str(config))
     assert list(exposed_listeners(closed)) == [] and health_of(closed).status == "ok"
+
+
+def test_metadata_of_a_later_release_are_told_with_what_to_install(layout: Layout) -> None:
+    config = load_config(str(layout.config_path(0)))
+    format_node(config, CLUSTER, OsFileSystem(), system_ids())
+    log = Path(config.metadata_log_dir, "__cluster_metadata-0")
+    log.mkdir()
+    records = FeatureLevelRecord("metadata.version", 2, "0.3.0"), FeatureLevelRecord("metadata.version", 9, "9.1.0")
+    for count in (1, 2):
+        values = [encode_record(record) for record in records[:count]]
+        batch = build_batch(values, timestamps_ms=0, base_offset=0, leader_epoch=1)
+        (log / f"{0:020d}.log").write_bytes(bytes(batch))
+        if count == 1:
+            assert main(str(layout.config_path(0))) == 0
+    with pytest.raises(MetaPropertiesError, match=r"metadata\.version is 9.*too old.*install release 9\.1\.0"):
+        main(str(layout.config_path(0)))
 
 
 def health_of(config: NodeConfig) -> HealthCheck:

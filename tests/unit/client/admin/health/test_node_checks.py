@@ -16,6 +16,7 @@ from penstock.messages.cluster import (
     PartitionTrouble,
     StuckGroup,
 )
+from penstock.messages.features import METADATA_VERSION, FeatureInfo, FeatureNode, FeatureRange, FeaturesInfo
 from tests.unit.client.admin.health.test_judge import QUORUM, check, standing, view, views
 
 DAY_MS = 86_400_000
@@ -71,7 +72,7 @@ CASES: dict[str, tuple[ClusterInfo, str, str, str]] = {
         "node 1, KAFKA: a changed file is refused, and the old one goes on: /node.pem: is empty",
         "put right what is refused",
     ),
-    "two releases": (saying(1, version="1.3.0"), "versions", "", "finish the upgrade"),
+    "two releases": (saying(1, version="1.3.0", settings_digest="xyz"), "versions", "", "finish the upgrade"),
     "a release that does not say its name": (saying(1, version=""), "versions", "", "finish the upgrade"),
     "settings that differ": (
         saying(1, settings_digest="xyz"),
@@ -146,3 +147,26 @@ def test_without_the_right_each_part_says_that_it_is_not_seen_and_one_line_which
     assert check(health, "controller").summary == "node 1, as a broker heard last"
     lost = [replace(one, controller_id=-1) for one in partial]
     assert check(judge(views(*lost), None), "controller").status == "critical"
+
+
+@pytest.mark.parametrize(
+    ("level", "lasts", "status", "told"),
+    [
+        (1, (2, 3), "warning", "metadata.version is 1, and every node knows 2"),
+        (1, (2, None), "ok", "metadata.version is 1"),
+        (2, (2, 2), "ok", "metadata.version is 2"),
+    ],
+    ids=["all know more", "one says nothing", "the newest"],
+)
+def test_a_level_that_every_node_knows_and_that_is_not_in_use_is_a_hint(
+    level: int, lasts: tuple[int | None, ...], status: str, told: str
+) -> None:
+    nodes = tuple(
+        FeatureNode(number, True, True, () if last is None else (FeatureRange(METADATA_VERSION, 1, last),))
+        for number, last in enumerate(lasts)
+    )
+    found = FeaturesInfo((FeatureInfo(METADATA_VERSION, 1, 3, level),), nodes)
+    health = judge(views(saying(0), saying(1), saying(2)), QUORUM, found)
+    hint = check(health, "feature levels")
+    assert (health.status, hint.status, hint.summary) == ("healthy", status, told)
+    assert ("upgrade --feature metadata.version=2" in hint.remedy) is (status == "warning")

@@ -25,7 +25,7 @@ from penstock.errors import (
 from penstock.messages.fetch import PartitionFetchResult
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.builder import build_batch
-from penstock.types import EpochEndOffset, TopicPartition
+from penstock.types import EpochEndOffset, LeaderHint, TopicPartition
 
 TP = TopicPartition("t", 0)
 LEADER, FOLLOWER, EPOCH = 1, 2, 3
@@ -206,6 +206,16 @@ def test_a_follower_that_left_the_isr_since_is_left() -> None:
 def test_a_follower_that_the_metadata_does_not_know_is_left_and_looked_for() -> None:
     case = Case().at_follower()
     assert case.learns(metadata(brokers=(1,))) == [BACK, FindLeader(hinted=False)]
+
+
+def test_an_unknown_follower_is_left_also_when_only_a_hint_has_told_of_the_epoch() -> None:
+    """The metadata is of an earlier epoch, from while that broker was out of service: nobody could connect to it."""
+    case = Case()
+    case.learns(metadata(brokers=(1,)))
+    assert case.cache.apply_hint(TP, LeaderHint(LEADER, EPOCH + 1, topic_id="id"))
+    case.at_follower()
+    assert list(case.made.on_metadata(case.cache, 0)) == [BACK, FindLeader(hinted=False)]
+    assert case.source() == LEADER
 
 
 def test_all_that_is_read_at_a_silent_node_goes_back_and_nothing_else() -> None:

@@ -136,7 +136,7 @@ def test_a_consumer_with_a_rack_is_told_of_the_follower_there_from_version_11_on
     node.create("t")
     node.produce("t", b"a")
     node.follow("t", 2)
-    racks.contacts.fetched(2)
+    racks.contacts.fetched(2, True)
     client = Client(node, version)
     if has_session:
         client.wants_session()
