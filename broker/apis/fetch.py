@@ -19,11 +19,8 @@ from broker.network.request_channel import Request
 from broker.replication.leader.isr_upkeep import check_fetcher_epoch
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError
 from penstock.messages.client_apis import FETCH
-from penstock.messages.fetch import FetchRequest
+from penstock.messages.fetch import RACK_LENGTH_MAX, FetchRequest
 from penstock.types import CONSUMER_REPLICA_ID
-
-RACK_LENGTH_MAX = 255
-"""A session remembers its consumer's rack."""
 
 
 class FetchApi:

@@ -218,7 +218,9 @@ def _hindrances(
         if node_id in broker_ids:
             remedies.append(f"forget it if it is gone for good (`penstock brokers unregister {node_id}`)")
         if node_id in voters:
-            remedies.append("remove it from the voters if it is gone for good (`penstock quorum remove-voter`)")
+            remedies.append(
+                "remove it from the voters of a dynamic quorum if it is gone for good (`penstock quorum remove-voter`)"
+            )
         yield FeatureHindrance(
             node_id, update.name, f"node {node_id} is away, and may be too old: {', or '.join(remedies)}"
         )

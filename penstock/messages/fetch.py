@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
+
+RACK_LENGTH_MAX: Final = 255
+"""Characters of a consumer's rack; a session of fetches remembers it."""
 
 
 class AbortedTransaction(NamedTuple):

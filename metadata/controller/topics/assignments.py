@@ -130,5 +130,5 @@ def told_cordoned(cordoned: Sequence[int]) -> str:
     one = len(cordoned) == 1
     return (
         f"broker{'' if one else 's'} {shown} {'is' if one else 'are'} cordoned; `penstock brokers uncordon"
-        f" {cordoned[0]}` lets new replicas come again"
+        f" {' '.join(map(str, cordoned[:REPLICAS_SHOWN]))}` lets new replicas come again"
     )

@@ -18,6 +18,7 @@ from penstock.client.wire.tls_files import FilePath, TlsOptions
 from penstock.client.wire.token_login import TokenProvider, token_login
 from penstock.config_keys import KIB, MIB, Kind, did_you_mean, option
 from penstock.errors import ConfigError
+from penstock.messages.fetch import RACK_LENGTH_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -275,6 +276,10 @@ def consumer_config(options: Mapping[str, Any]) -> ConsumerConfig:
         words = " or ".join(map(repr, get_args(IsolationLevel)))
         raise ConfigError(f"Consumer option isolation_level={level!r} must be {words}{hint}")
     config = build_config(ConsumerConfig, "Consumer", options)
+    if len(config.client_rack) > RACK_LENGTH_MAX:
+        raise ConfigError(
+            f"Consumer option client_rack has {len(config.client_rack)} characters; at most {RACK_LENGTH_MAX} count"
+        )
     if config.group_id is None:
         for name in ("group_instance_id", "group_remote_assignor"):
             if getattr(config, name) is not None:

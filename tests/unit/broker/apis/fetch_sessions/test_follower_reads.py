@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.apis.fetch import RACK_LENGTH_MAX, FetchApi
+from broker.apis.fetch import FetchApi
 from broker.network.request_channel import Request
 from broker.replication.follower.follower_log import append_as_follower, truncate_to
 from broker.replication.follower.follower_reads import BEHIND_MS
@@ -22,7 +22,7 @@ from penstock.errors import (
     TopicAuthorizationFailedError,
     UnknownLeaderEpochError,
 )
-from penstock.messages.fetch import FetchRequest, PartitionFetchResult
+from penstock.messages.fetch import RACK_LENGTH_MAX, FetchRequest, PartitionFetchResult
 from penstock.record.batch import iter_headers
 from penstock.record.builder import build_batch
 from penstock.types import LeaderHint

@@ -602,6 +602,7 @@ def test_a_consumer_that_is_dropped_leaves_and_commits_nothing() -> None:
         ({"group_id": ""}, "must be a str of 1 to 255 characters"),
         ({"group_id": "g" * 300}, "must be a str of 1 to 255 characters"),
         ({"group_id": 7}, "must be a str of 1 to 255 characters"),
+        ({"client_rack": "r" * 256}, "client_rack has 256 characters; at most 255"),
         ({"group_id": None, "group_instance_id": "i"}, "group_instance_id='i' needs group_id, too"),
         ({"group_id": None, "enable_auto_commit": True}, "enable_auto_commit=True needs group_id"),
         ({"session_timeout_ms": 9}, "the brokers set it for all members of a group"),
