@@ -46,6 +46,12 @@ TRAFFIC = Row(
             rate("penstock_follower_bytes_out_total", "by followers {{instance}}"),
             rate("penstock_cross_rack_bytes_out_total", "across racks {{instance}}"),
         ),
+        graph(
+            "Consumers sent to followers",
+            "Answers of leaders that named a follower in the consumer's rack (KIP-392).",
+            Unit.EVENTS_PER_SECOND,
+            rate("penstock_readers_sent_to_followers_total"),
+        ),
         REPLICATION,
         graph(
             "Time of a produce and of a consumer's fetch, p99",
