@@ -59,7 +59,7 @@ def test_three_nodes_keep_every_acked_record_when_one_is_killed(penstock_cluster
         wait_until(lambda: summed(cluster, "penstock_fenced_brokers", maximum=True) == 1)
         assert summed(cluster, "penstock_leader_elections_total") >= 1
         assert summed(cluster, "penstock_quorum_elections_won_total") >= 1
-        assert summed(cluster, 'penstock_requests_total{api="FetchFollower",listener_type="GRPC"}') >= 1
+        wait_until(lambda: summed(cluster, 'penstock_requests_total{api="FetchFollower",listener_type="GRPC"}') >= 1)
         cluster.start(leader)
         wait_until(lambda: len(admin.describe_topic("orders").partitions[0].isr) == 3)
     assert read_all(cluster, "orders", 1000) == values
