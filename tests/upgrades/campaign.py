@@ -34,8 +34,9 @@ from tests.upgrades.releases import COMMITS, NOW, Release, release
 NODES = 3
 PATHS = ("0.1.0..now", "0.2.0..now", "0.1.0..0.2.0..now")
 METADATA_VERSION, NEW_LEVEL = "metadata.version", 2
-REMEDY = "this node is older than the cluster; upgrade it"
-"""The words of releases from before the levels; a later one names the release to install."""
+REMEDIES = ("this node is older than the cluster; upgrade it", "or a newer one there")
+"""The words of a node of 0.2.0 that reads a level's record first, and those of the controller that refuses to register
+it, which name the release to install."""
 BEFORE_S = 3.0
 """The load alone, before the first step."""
 LIMIT = 8.0
@@ -118,7 +119,7 @@ class Pass:
         if before.name == NOW:
             return
         said = mixture.refused(0, before)
-        sentences = [line for line in said.splitlines() if REMEDY in line]
+        sentences = [line for line in said.splitlines() if any(words in line for words in REMEDIES)]
         if not sentences:
             self._run.report.wrong("refused-without-help", f"node 0 of {before.name}: {said[-500:]}")
         self._run.say(f"node 0 of {before.name} is refused: {sentences[:1]}")
