@@ -14,6 +14,7 @@ from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.transactions.async_atomic_batches import AsyncAtomicWriter
 from penstock.errors import (
     ApiError,
+    AtomicBatchVersionError,
     BootstrapError,
     InvalidTxnStateError,
     PenstockError,
@@ -169,6 +170,9 @@ class Driver:
         self.clients.refused[f"sink {type(error).__name__}"] += 1
         is_passing = isinstance(error, TimedOutError | BootstrapError)
         may_pass = is_passing or (isinstance(error, ApiError) and error.retriable)
+        if self.is_left_alone and isinstance(error, AtomicBatchVersionError):
+            self.clients.calls["sink runs behind"] += 1  # another run has its place, and has committed later versions
+            raise Over
         if not may_pass:
             self.clients.ledger.report("sink-refused", f"{self.run_of.name} was told {error!r}")
             raise Over
