@@ -9,6 +9,7 @@ broker_client_kafka.py.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import json
 import os
@@ -208,14 +209,17 @@ def penstock(
         host.communicate(timeout=STOP_TIMEOUT_S)
 
 
+def module_of(peers: Path) -> Any:
+    """The module `peers` of this folder."""
+    if str(peers) not in sys.path:
+        sys.path.append(str(peers))
+    return importlib.import_module("peers")
+
+
 @contextmanager
 def kafka(peers: Path, nodes: int, *, fsync: bool = False, config: Mapping[str, Any] | None = None) -> Iterator[System]:
     """Started within, from empty directories; their formatting comes before the clock."""
-    if str(peers) not in sys.path:
-        sys.path.append(str(peers))
-    import peers as module
-
-    with module.Kafka(nodes, fsync=fsync, config=dict(config or {})) as peer:
+    with module_of(peers).Kafka(nodes, fsync=fsync, config=dict(config or {})) as peer:
         yield Kafka(peer, fsync=fsync)
 
 

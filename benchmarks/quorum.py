@@ -13,7 +13,6 @@ ratios. Without etcd, Go or --peers the rows of ours stand alone, and what is mi
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import shutil
@@ -37,7 +36,8 @@ VALUE_BYTES: Final = 256
 SYNCS: Final = 2_000
 CLIENT_TIMEOUT_S: Final = 300
 GOAL: Final = 0.5
-GO_FOLDERS: Final = ("/usr/local/go/bin",)
+GO_FOLDER: Final = "/usr/local/go/bin"
+"""Where its installer puts it."""
 
 Row = dict[str, Any]
 
@@ -90,21 +90,16 @@ def missing_for_etcd(peers: Path | None) -> list[str]:
 
 
 def _go() -> str | None:
-    return shutil.which("go") or next(filter(None, (shutil.which("go", path=at) for at in GO_FOLDERS)), None)
+    return shutil.which("go", path=os.pathsep.join([os.environ.get("PATH", ""), GO_FOLDER]))
 
 
 @contextmanager
 def etcd_client(peers: Path) -> Iterator[tuple[Any, Path]]:
     """The module of peers, and the program that puts, built within."""
-    spec = importlib.util.spec_from_file_location("peers", peers / "peers.py")
-    if spec is None or spec.loader is None:
-        raise RuntimeError(f"{peers} has no peers.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     with tempfile.TemporaryDirectory(prefix="etcdput-") as folder:
         put = Path(folder) / "etcdput"
         subprocess.run([_go() or "go", "build", "-o", str(put), "."], cwd=peers / "etcdput", check=True)
-        yield module, put
+        yield systems.module_of(peers), put
 
 
 def table(rows: Sequence[Row]) -> list[str]:
