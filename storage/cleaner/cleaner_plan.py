@@ -26,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from penstock.record.batch import HEADER_BYTES
 from storage.cleaner.cleaner_types import NO_LIMIT, Reason, SegmentFile
 from storage.log_config import LogConfig
-from storage.segment.offset_index import MAX_RELATIVE_OFFSET
+from storage.segment.offset_index import INTERVAL_BATCHES_MAX, MAX_RELATIVE_OFFSET
 
 INDEX_BYTES_PER_INTERVAL = 12
 """The size of a time index entry, the larger of the two kinds of entry."""
@@ -177,7 +178,8 @@ def group_segments(segments: Sequence[SegmentFile], config: LogConfig) -> tuple[
 
 def _fits(group: Sequence[SegmentFile], config: LogConfig) -> bool:
     size_bytes = sum(segment.size_bytes for segment in group)
-    entries = size_bytes // max(config.index_interval_bytes, 1) + 1
+    interval_bytes = min(config.index_interval_bytes, INTERVAL_BATCHES_MAX * HEADER_BYTES)
+    entries = size_bytes // max(interval_bytes, 1) + 1
     return (
         size_bytes <= config.segment_bytes
         and entries * INDEX_BYTES_PER_INTERVAL <= config.segment_index_bytes

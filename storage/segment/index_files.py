@@ -10,15 +10,13 @@ from __future__ import annotations
 from itertools import islice
 
 from penstock.errors import CorruptFileError
+from penstock.record.batch import HEADER_BYTES
 from storage.disk.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.disk.file_system import FileSystem
 from storage.segment import offset_index
 from storage.segment.batch_scan import LogFile, read_header_at, scan_headers, scan_verified
-from storage.segment.offset_index import IndexEntry, OffsetIndex
+from storage.segment.offset_index import INTERVAL_BATCHES_MAX, IndexEntry, OffsetIndex
 from storage.segment.time_index import TimeEntry, TimeIndex
-
-MAX_UNINDEXED = 1000
-"""The most batches read before the first entry; more than an interval holds by default."""
 
 
 def read(fs: FileSystem, stem: str, file: LogFile, interval_bytes: int) -> tuple[OffsetIndex, TimeIndex] | str:
@@ -84,7 +82,9 @@ def is_true_time(entry: TimeEntry, offsets: OffsetIndex, file: LogFile) -> bool:
 
 
 def _wants_entries(file: LogFile, interval_bytes: int) -> bool:
-    """True if the .log must have an index entry: a batch begins behind the first interval."""
-    if file.size_bytes <= interval_bytes:
+    """True if the .log must have an index entry: a batch begins behind the first interval. Release 0.2.0 and
+    those before knew no limit of batches: what they wrote without an entry is indexed when it is first read."""
+    if file.size_bytes <= min(interval_bytes, INTERVAL_BATCHES_MAX * HEADER_BYTES):
         return False
-    return any(position > interval_bytes for position, _ in islice(scan_headers(file, 0), MAX_UNINDEXED))
+    first = enumerate(islice(scan_headers(file, 0), INTERVAL_BATCHES_MAX + 1))
+    return any(position > interval_bytes or count == INTERVAL_BATCHES_MAX for count, (position, _) in first)

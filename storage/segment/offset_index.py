@@ -24,6 +24,9 @@ ENTRY = Struct(">ii")
 ENTRY_BYTES = ENTRY.size
 MAX_RELATIVE_OFFSET = 2**31 - 1
 """The field has four bytes, with a sign."""
+INTERVAL_BATCHES_MAX = 200
+"""The most batches between two entries, whatever a topic's index.interval.bytes is: a look-up reads as many headers. By
+default 4 KiB are between them, some 60 of the smallest batches."""
 
 
 class IndexEntry(NamedTuple):

@@ -26,7 +26,7 @@ from storage.segment.batch_scan import (
     NotCachedError,
     scan_verified,
 )
-from storage.segment.offset_index import IndexEntry, OffsetIndex
+from storage.segment.offset_index import INTERVAL_BATCHES_MAX, IndexEntry, OffsetIndex
 from storage.segment.time_index import TimeIndex
 
 _log = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ class SegmentIndexes:
     """Finds offsets and times in one .log."""
 
     __slots__ = (
+        "_batches_since_entry",
         "_bytes_since_entry",
         "_files_are_stale",
         "_fs",
@@ -67,13 +68,13 @@ class SegmentIndexes:
 
     def _clear(self, offsets: OffsetIndex, times: TimeIndex) -> None:
         self._offsets, self._times = offsets, times
-        self._bytes_since_entry = 0
+        self._bytes_since_entry = self._batches_since_entry = 0
         self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def index_every(self, interval_bytes: int) -> None:
-        """The bytes between two entries, from the next entry on."""
+        """The bytes between two entries, from the next entry on; never more than `INTERVAL_BATCHES_MAX` batches."""
         self.interval_bytes = interval_bytes
 
     def start_empty(self) -> None:
@@ -85,11 +86,12 @@ class SegmentIndexes:
         """A batch begins at `position`; called once for each batch, in order, when the indexes are loaded."""
         if header.max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
-        if self._bytes_since_entry > self.interval_bytes:
+        if self._bytes_since_entry > self.interval_bytes or self._batches_since_entry == INTERVAL_BATCHES_MAX:
             self._offsets.append(header.last_offset - self.base_offset, position)
             self._times.maybe_append(self._max_timestamp_ms, self._offset_of_max_timestamp - self.base_offset)
-            self._bytes_since_entry = 0
+            self._bytes_since_entry = self._batches_since_entry = 0
         self._bytes_since_entry += header.size_bytes
+        self._batches_since_entry += 1
         self.dirty = True
 
     def is_full(self, max_bytes: int) -> bool:
@@ -117,12 +119,14 @@ class SegmentIndexes:
         if last_time is not None:
             self._max_timestamp_ms = last_time.timestamp_ms
             self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
-        self._bytes_since_entry, next_offset = 0, self.base_offset
+        self._bytes_since_entry = self._batches_since_entry = 0
+        next_offset = self.base_offset
         for _, header in scan_verified(file, last.position if last else 0):
             next_offset = header.next_offset
             if header.max_timestamp_ms > self._max_timestamp_ms:
                 self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
             self._bytes_since_entry += header.size_bytes
+            self._batches_since_entry += 1
         file.must_end(next_offset)
 
     def contents(self) -> tuple[tuple[str, bytes], ...]:
@@ -277,7 +281,7 @@ class SegmentIndexes:
 
     def _take(self, other: SegmentIndexes) -> None:
         self._offsets, self._times = other._offsets, other._times
-        self._bytes_since_entry = other._bytes_since_entry
+        self._bytes_since_entry, self._batches_since_entry = other._bytes_since_entry, other._batches_since_entry
         self._max_timestamp_ms, self._offset_of_max_timestamp = other._max_timestamp_ms, other._offset_of_max_timestamp
         self.loaded, self.dirty = True, other.dirty
 

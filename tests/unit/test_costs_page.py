@@ -203,6 +203,7 @@ HELD_BY = {
         UNIT + "apis/arrivals/test_arrival.py::test_a_party_waits_for_so_many_reads_in_a_second_and_others_for_theirs",
     ),
     "headers that a fetch walks over, where `index.interval.bytes` is large": (
+        LOOK_UPS + "test_a_fetch_walks_over_few_headers_however_large_the_interval_of_the_index_is",
         LOOK_UPS + "test_the_event_loop_walks_over_so_many_headers_and_no_more",
     ),
     "batches of one Produce": (

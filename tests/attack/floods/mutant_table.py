@@ -247,9 +247,9 @@ MUTANTS: Final = (
     Mutant("look-ups", "look-ups-in-vain/tenant/1", "storage.segment.timestamp_lookup._Work.__init__", _has_no_limits),
     Mutant("batches", "tiny-batches-by-grpc/tenant/1", "broker.grpc.produced_batches.FURTHER_BATCHES_MAX", MUCH_INT),
     Mutant(
-        "headers-on-the-loop",
+        "batches-between-entries",
         "fetches-far-from-the-index/tenant/1",
-        "storage.segment.batch_scan.NOWAIT_HEADERS_MAX",
+        "storage.segment.segment_indexes.INTERVAL_BATCHES_MAX",
         MUCH_INT,
     ),
     Mutant("partitions", "partitions/tenant/1", "broker.quotas.client_quotas.ClientQuotas.take", _takes_without_end),

@@ -99,7 +99,7 @@ def tiny_batches_by_grpc(target: Target) -> Steps:
 
 
 def fetches_far_from_the_index(target: Target) -> Steps:
-    """A log of 40,000 small batches without an index entry between them is read from its middle, on 4 connections."""
+    """A log of 40,000 small batches, whose entries shall be far apart, is read from its middle, on 4 connections."""
     name = "tenant-sparse"
     link = target.kafka_link(timeout_s=PATIENT_S)
     _topic(link, name, {"index.interval.bytes": LARGEST_INT})

@@ -34,6 +34,8 @@ UNPLAYED: Final = {
     "test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
     "lobby seconds": UNIT + "grpc/test_early_reads.py::test_a_message_that_never_comes_is_not_waited_for",
     "lobby places": UNIT + "grpc/test_early_reads.py::test_whoever_holds_many_places_gives_one_to_a_newcomer",
+    "headers on the event loop": "tests/unit/storage/segment/test_timestamp_lookup.py::"
+    "test_the_event_loop_walks_over_so_many_headers_and_no_more",
     "a fetch stream's share": UNIT + "network/test_memory_budget.py::"
     "test_a_stream_has_its_share_and_a_party_half_of_the_budget",
 }

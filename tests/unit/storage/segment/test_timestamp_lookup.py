@@ -14,6 +14,7 @@ from penstock.record.markers import Marker, build_marker
 from penstock.record.reader import RecordColumns, columns_of_batch, read_columns
 from penstock.types import TimestampAndOffset
 from storage.append.append_origin import COORDINATOR
+from storage.disk.atomic_file import write_atomically
 from storage.log.log import Log
 from storage.log.log_reader import ColdLookUp, Records
 from storage.log_config import LogConfig
@@ -23,7 +24,7 @@ from storage.segment.cold_read import ColdRead
 from storage.segment.timestamp_lookup import LOOK_UP_LIMITS, LOOP_BYTES_MAX, VAIN_BATCHES_MAX, LookUpLimits, TimeLookUp
 from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS, SMALL, batch, new_log
+from tests.support.storage import NOW_MS, SMALL, batch, new_log, reopened
 
 
 def by_reading(log: Log, below: int) -> tuple[int, int] | None:
@@ -204,11 +205,46 @@ def test_the_largest_time_of_many_segments_takes_one_batch_to_decode(monkeypatch
     assert found is not None and found.offset == 38 and decoded == [38]
 
 
+SPARSE = LogConfig(segment_bytes=1 << 20, index_interval_bytes=(1 << 31) - 1)
+
+
+def test_a_fetch_walks_over_few_headers_however_large_the_interval_of_the_index_is() -> None:
+    fs = LosingFileSystem()
+    log = new_log(fs, SPARSE)
+    log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS) * 1000, 1, NOW_MS)
+    for offset in range(0, 1000, 7):
+        assert isinstance(log.reader.read_nowait(offset, 1, offset + 1), Records)
+    log.close()
+    log = reopened(fs, 1000, clean=True, config=SPARSE)
+    assert log.append.as_leader(batch(b"v") * 500, 1, NOW_MS).first_offset == 1000
+    assert all(isinstance(log.reader.read_nowait(offset, 1, offset + 1), Records) for offset in range(1000, 1500, 7))
+
+
+def test_a_log_that_was_written_without_index_entries_gets_them_when_it_is_read() -> None:
+    """By release 0.2.0 or before."""
+    fs = LosingFileSystem()
+    log = new_log(fs, SPARSE)
+    log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS) * 1000, 1, NOW_MS)
+    log.close()
+    index, times = (path for path, _ in log.segments[0].indexes.contents())
+    write_atomically(fs, index, b"")
+    write_atomically(fs, times, fs.read_file(times)[-12:])
+    log = reopened(fs, 1000, clean=True, config=SPARSE)
+    assert log.reader.read(900, 1, max_offset=901).next_offset == 901
+    assert log.statistics().index_rebuilds == 1
+    assert all(isinstance(log.reader.read_nowait(offset, 1, offset + 1), Records) for offset in range(0, 1000, 7))
+
+
 def test_the_event_loop_walks_over_so_many_headers_and_no_more() -> None:
-    config = LogConfig(segment_bytes=1 << 20, index_interval_bytes=(1 << 31) - 1)
-    log = new_log(LosingFileSystem(), config)
-    one = batch(b"v", timestamp_ms=NOW_MS)
-    log.append.as_leader(one * 1000, 1, NOW_MS)
+    """Where an older release left a wide gap between two entries."""
+    fs = LosingFileSystem()
+    log = new_log(fs, SPARSE)
+    log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS) * 1000, 1, NOW_MS)
+    log.close()
+    index, content = log.segments[0].indexes.contents()[0]
+    write_atomically(fs, index, content[-8:])
+    log = reopened(fs, 1000, clean=True, config=SPARSE)
+    log.reader.read(0, 1, max_offset=1)
     near, far = NOWAIT_HEADERS_MAX - 2, NOWAIT_HEADERS_MAX
     assert isinstance(log.reader.read_nowait(near, 1, near + 1), Records)
     work = log.reader.read_nowait(far, 1, far + 1)
@@ -216,7 +252,7 @@ def test_the_event_loop_walks_over_so_many_headers_and_no_more() -> None:
     work.run()
     found = log.reader.finish(work, far, far + 1)
     assert found is not None and found.next_offset == far + 1
-    look_up = log.reader.look_up_nowait(TimeLookUp(0, None, 900))
+    look_up = log.reader.look_up_nowait(TimeLookUp(0, None, 700))
     assert isinstance(look_up, ColdLookUp)
     look_up.run()
     assert look_up.result() == TimestampAndOffset(NOW_MS, 0, 1)
