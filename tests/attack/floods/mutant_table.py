@@ -246,12 +246,6 @@ MUTANTS: Final = (
     Mutant("conversions", "conversion-hog/tenant/1", "broker.load.party_turns.PartyTurns.begin", _takes_all_turns),
     Mutant("look-ups", "look-ups-in-vain/tenant/1", "storage.segment.timestamp_lookup._Work.__init__", _has_no_limits),
     Mutant("batches", "tiny-batches-by-grpc/tenant/1", "broker.grpc.produced_batches.FURTHER_BATCHES_MAX", MUCH_INT),
-    Mutant(
-        "batches-between-entries",
-        "fetches-far-from-the-index/tenant/1",
-        "storage.segment.segment_indexes.INTERVAL_BATCHES_MAX",
-        MUCH_INT,
-    ),
     Mutant("partitions", "partitions/tenant/1", "broker.quotas.client_quotas.ClientQuotas.take", _takes_without_end),
     Mutant("group-memory", "groups/tenant/1", config={"group.coordinator.memory.max.bytes": MUCH}),
     Mutant("offset-memory", "groups-that-grow/tenant/1", config={"group.coordinator.memory.max.bytes": MUCH}),

@@ -2,7 +2,8 @@
 
 A flood of real processes would take too long to fill them, what is bounded is a number that nobody outside sees, or
 another limit refuses the same flood first: unknown tags count as elements, too, and whoever sends large calls by gRPC
-spends more of a processor than the node does on decoding them.
+spends more of a processor than the node does on decoding them. Walks over headers far from an index entry leave others
+0.45 to 0.50 of what they do alone, which is too near to what is asked.
 Not here: the limits that floods notice (mutant_table.py). tests/integration/test_floods.py holds that each test is
 there, and that no limit is in both tables.
 """
@@ -34,6 +35,8 @@ UNPLAYED: Final = {
     "test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
     "lobby seconds": UNIT + "grpc/test_early_reads.py::test_a_message_that_never_comes_is_not_waited_for",
     "lobby places": UNIT + "grpc/test_early_reads.py::test_whoever_holds_many_places_gives_one_to_a_newcomer",
+    "batches between two index entries": "tests/unit/storage/segment/test_timestamp_lookup.py::"
+    "test_a_fetch_walks_over_few_headers_however_large_the_interval_of_the_index_is",
     "headers on the event loop": "tests/unit/storage/segment/test_timestamp_lookup.py::"
     "test_the_event_loop_walks_over_so_many_headers_and_no_more",
     "a fetch stream's share": UNIT + "network/test_memory_budget.py::"
