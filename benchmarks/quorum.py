@@ -6,8 +6,9 @@ Three nodes of each system in turn, in pairs, with 1, 16 and 256 clients in one 
 configuration (quorum_client.py), for etcd a put of 256 bytes by its own client in Go (`etcdput` of the folder that
 --peers names). Both answer when a majority has the record on its disk. A Penstock node is broker and controller, and
 this client is Python, so the two cores of a small machine are shared by more than what decides. `fdatasync`: a plain
-loop of 256 bytes and a sync on the same disk, the floor of one client. Prints a JSON line a row, then medians and
-ratios. Without etcd, Go or --peers the rows of ours stand alone, and what is missing is said.
+loop of 256 bytes and a sync on the same disk, the floor of one client; `grpc`: empty calls to three bare servers of
+the library that our nodes speak by (grpc_floor.py), the floor of all that is asked by it. Prints a JSON line a row,
+then medians and ratios. Without etcd, Go or --peers the rows of ours stand alone, and what is missing is said.
 """
 
 from __future__ import annotations
@@ -108,11 +109,11 @@ def table(rows: Sequence[Row]) -> list[str]:
     for clients in CLIENTS:
         medians = {
             name: [statistics.median(row[what] for row in found) for what in ("per_s", "p50_ms")]
-            for name in ("penstock", "etcd")
+            for name in ("grpc", "penstock", "etcd")
             if (found := [row for row in rows if (row["system"], row["clients"]) == (name, clients)])
         }
         for name, (per_s, p50_ms) in medians.items():
-            is_first = name == "penstock" and "etcd" in medians
+            is_first = name != "etcd" and "etcd" in medians
             ratio = f"{per_s / medians['etcd'][0]:.2f} (goal {GOAL})" if is_first else ""
             lines.append(f"| {clients} | {name} | {per_s:,.0f} | {p50_ms:.2f} | {ratio} |")
     return lines
@@ -133,6 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows.append({"system": name, "clients": clients, **row})
             print(json.dumps(rows[-1]), flush=True)
 
+    for clients in CLIENTS:
+        command = [sys.executable, "-m", "benchmarks.grpc_floor", str(TOTALS[clients] // share), str(clients)]
+        measured("grpc", iter([(clients, _told(command, systems.ROOT))]))
     missing = missing_for_etcd(asked.peers)
     with tempfile.TemporaryDirectory(prefix="floor-") as folder:
         print(json.dumps({"system": "fdatasync", "clients": 1, **floor(Path(folder))}), flush=True)

@@ -12,6 +12,7 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from itertools import count
 
 import grpc.aio
@@ -58,15 +59,25 @@ async def decide(bootstrap: list[str], total: int, clients: int) -> dict[str, fl
     ]
     numbers, failed = count(time.time_ns() % 10**9), 0
 
-    async def one_client(client: int, share: int, latencies: list[float]) -> None:
+    async def decide_once(client: int) -> None:
         nonlocal failed
-        call = calls[client % len(calls)]
+        answer = await calls[client % len(calls)](change_of(topics[client], next(numbers)), timeout=TIMEOUT_S)
+        failed += any(result.HasField("error") for result in answer.resources)
+
+    row = await timed(decide_once, total, clients)
+    for channel in channels:
+        await channel.close()
+    return row | {"failed": failed}
+
+
+async def timed(ask: Callable[[int], Awaitable[None]], total: int, clients: int) -> dict[str, float]:
+    """Asks TOTAL times, CLIENTS at a time, after a warm-up: how many a second, and the latency in milliseconds."""
+
+    async def one_client(client: int, share: int, latencies: list[float]) -> None:
         for _ in range(share):
-            request = change_of(topics[client], next(numbers))
             began = time.perf_counter()
-            answer = await call(request, timeout=TIMEOUT_S)
+            await ask(client)
             latencies.append(time.perf_counter() - began)
-            failed += any(result.HasField("error") for result in answer.resources)
 
     async def all_clients(share: int) -> tuple[float, list[float]]:
         latencies: list[float] = []
@@ -77,11 +88,8 @@ async def decide(bootstrap: list[str], total: int, clients: int) -> dict[str, fl
     share = max(total // clients, 1)
     await all_clients(max(share // WARM_SHARE, 1))
     seconds, latencies = await all_clients(share)
-    for channel in channels:
-        await channel.close()
     return {
         "decisions": len(latencies),
-        "failed": failed,
         "per_s": round(len(latencies) / seconds, 1),
         "p50_ms": round(1_000 * latencies[len(latencies) // 2], 3),
         "p99_ms": round(1_000 * latencies[len(latencies) * 99 // 100], 3),

@@ -104,7 +104,8 @@ class VoterSet:
 
     def endpoint(self, voter_id: int, listener: str) -> Endpoint | None:
         """The voter's address at that listener; None for a node that is no voter, or has no such listener."""
-        return next((voter.endpoint(listener) for voter in self.voters if voter.voter_id == voter_id), None)
+        voter = self.find(voter_id)
+        return None if voter is None else voter.endpoint(listener)
 
     def listed(self, listener: str) -> str:
         """The voters and their addresses for people: "1@host:port, 2@host:port"."""
