@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from penstock.pb import broker_pb2
+from penstock.pb import broker_pb2, features_pb2, voters_pb2
 from tests.attack.floods.h2_link import (
     CONTINUATION,
     DATA,
@@ -169,6 +169,30 @@ def large_calls_by_grpc(target: Target) -> Steps:
     return on_links(target, lambda: H2Link(target), lambda link: link.call_unread(path, message), 20)
 
 
+def middling_calls_by_grpc(target: Target) -> Steps:
+    """The same in messages of 19,900 bytes, which no node takes for large ones: 3,900 assignments each."""
+    topic = broker_pb2.NewTopic(name="t", assignment=[broker_pb2.ReplicaAssignment(replicas=[1])] * 3_900)
+    message = broker_pb2.CreateTopicsRequest(topics=[topic]).SerializeToString()
+    path = f"{SERVICE}CreateTopics"
+    return on_links(target, lambda: H2Link(target), lambda link: link.call_unread(path, message), 20)
+
+
+def changes_of_the_quorum_by_grpc(target: Target) -> Steps:
+    """Feature levels that shall rise and voters that shall come, one of each in turn, pipelined on 4 connections, by
+    somebody who may do neither."""
+    update = features_pb2.FeatureUpdate(name="metadata.version", level=2)
+    updates = features_pb2.UpdateFeaturesRequest(updates=[update] * 100, timeout_ms=1_000).SerializeToString()
+    added = voters_pb2.AddVoterRequest(voter_id=9, directory_id="A" * 22, timeout_ms=1_000).SerializeToString()
+
+    asked = (f"{SERVICE}UpdateFeatures", updates), (f"{SERVICE}AddVoter", added)
+
+    def act(link: Any) -> None:
+        link.sock.sendall(b"".join(link.called(path, message) for path, message in asked * (BATCH // 2)))
+        drained(link)
+
+    return on_links(target, lambda: H2Link(target), act, LINKS)
+
+
 def unread_metadata_by_grpc(target: Target) -> Steps:
     """Answers about 1,000 names that are not there, 10 on each of 30 connections."""
     names = [f"{number:08d}" + "n" * 240 for number in range(1_000)]
@@ -228,6 +252,8 @@ GRPC_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
         messages_without_end,
         huge_arrays_by_grpc,
         large_calls_by_grpc,
+        middling_calls_by_grpc,
+        changes_of_the_quorum_by_grpc,
         unread_metadata_by_grpc,
         unread_fetches_by_grpc,
     )

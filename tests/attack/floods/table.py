@@ -257,6 +257,8 @@ SECURED: Final = (
     Row("messages-without-end", MALLORY),
     Row("huge-arrays-by-grpc", MALLORY),
     Row("large-calls-by-grpc", MALLORY, bounds=PIECES),
+    Row("middling-calls-by-grpc", MALLORY, bounds=PIECES),
+    Row("changes-of-the-quorum-by-grpc", MALLORY),
     Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=CUT_S),
     Row("calls-begun-together-by-grpc", MALLORY, bounds=UNDER_WAY, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
