@@ -1,4 +1,4 @@
-"""IP addresses: how they are written in the metadata, and which of them are one machine's.
+"""IP addresses: how they are written in the metadata.
 
 The addresses of an ACL's host and of a quota must be written as a connection has them (`penstock/addresses.py`), so
 that lists show what is compared. Not here: where an address may stand.
@@ -7,15 +7,12 @@ that lists show what is compared. Not here: where an address may stand.
 from __future__ import annotations
 
 import ipaddress
-from functools import lru_cache
 from typing import Final
 
 from penstock.addresses import as_connected
 from penstock.errors import InvalidRequestError
 
 _SHOWN: Final = 64
-_NETWORK_BITS: Final = 64
-_NETWORKS_KEPT: Final = 4_096
 
 
 def check_address(text: str, remedy: str) -> None:
@@ -38,28 +35,3 @@ def ip_version(host: str) -> int | None:
         return None
     is_mapped = isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
     return None if is_mapped else address.version
-
-
-def is_loopback(host: str) -> bool:
-    """Other machines do not reach that host."""
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
-
-
-@lru_cache(_NETWORKS_KEPT)
-def network_of(host: str) -> str:
-    """The name under which a host is counted: an IPv4 address itself, and of an IPv6 address its network of 64 bits,
-    because one machine has as many of its addresses as it likes. Text that is no address stays as it is."""
-    try:
-        address = ipaddress.ip_address(as_connected(host))
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))

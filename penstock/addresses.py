@@ -1,4 +1,5 @@
-"""IP addresses as connections have them, so that one which is written otherwise is still the same machine's.
+"""IP addresses as connections have them, so that one which is written otherwise is still the same machine's; and which
+of them are one machine's.
 
 The kernel tells the address of an IPv4 client as IPv6, ::ffff:10.0.0.7, where a socket takes both. Such an address is
 10.0.0.7 here. gRPC gives a link-local address with its zone (fe80::1%2), a socket without it; here it has no zone. Not
@@ -12,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 _KEPT: Final = 4_096
+_NETWORK_BITS: Final = 64
 
 
 @lru_cache(_KEPT)
@@ -24,3 +26,28 @@ def as_connected(text: str) -> str:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(address)
+
+
+@lru_cache(_KEPT)
+def network_of(host: str) -> str:
+    """The name under which a host is counted: an IPv4 address itself, and of an IPv6 address its network of 64 bits,
+    because one machine has as many of its addresses as it likes. Text that is no address stays as it is."""
+    try:
+        address = ipaddress.ip_address(as_connected(host))
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
+
+
+def is_loopback(host: str) -> bool:
+    """Other machines do not reach that host."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback

@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker.audit.audit_log import AuditKind, AuditLog
 from broker.audit.shown import cut
 from broker.network.request_channel import ANONYMOUS
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.errors import SaslAuthenticationFailedError
 from penstock.types import Endpoint
 

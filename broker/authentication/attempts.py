@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.types import Endpoint
 
 OF_HOST_MAX: Final = 16

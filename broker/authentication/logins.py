@@ -19,7 +19,7 @@ from broker.authentication.attempts import Attempts
 from broker.authentication.authentication_counts import AuthenticationCounts
 from broker.authentication.slow_work import SlowWork
 from broker.authentication.tokens.ports import NO_TOKENS, Tokens
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.errors import ResourceExhaustedError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from penstock.sasl.credentials import Credentials
 from penstock.sasl.mechanisms import MECHANISMS, SaslMechanism, SaslServer, no_token

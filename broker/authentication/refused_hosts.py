@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 
 HOSTS_MAX: Final = 1_024
 """Networks that are counted apart; the next one begins all counts anew."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from broker.authentication.logins import Dialogue
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.errors import IllegalSaslStateError
 from penstock.types import Endpoint
 

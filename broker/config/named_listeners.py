@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 
 from broker.config.keys.security_keys import METRICS_LISTENER, PROTOCOL_MAP
 from broker.config.node_config import NodeConfig
-from metadata.addresses import is_loopback
 from metadata.listeners import CONTROLLER_LISTENER
+from penstock.addresses import is_loopback
 from penstock.errors import ConfigError
 from penstock.types import SecurityProtocol
 

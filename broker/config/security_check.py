@@ -21,8 +21,8 @@ from broker.config.keys.security_keys import (
 )
 from broker.config.named_listeners import check_named
 from broker.config.node_config import NodeConfig
-from metadata.addresses import is_loopback
 from metadata.listeners import CONTROLLER_LISTENER
+from penstock.addresses import is_loopback
 from penstock.errors import ConfigError
 from penstock.messages.security.acls import USER_TYPE, WILDCARD
 from penstock.sasl.mechanisms import MECHANISMS

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.shared_connections import Count, CreationRate, SharedWith, allowed_here
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.types import Endpoint
 
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from typing import Final, NamedTuple
 
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.types import Endpoint
 
 CONNECTION_BYTES_MAX: Final = 1 << 18

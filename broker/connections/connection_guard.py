@@ -22,7 +22,7 @@ from itertools import count
 from typing import Final, TypeAlias
 
 from broker.connections.shared_connections import Count, CreationRate, SharedWith, allowed_here
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.metric_fields import counter, gauge, measured
 from penstock.types import Endpoint
 

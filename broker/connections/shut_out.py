@@ -34,7 +34,7 @@ _TAKEN, _DROPPED = 0xFFFFFFFF, 0
 
 
 def program(networks: Iterable[str]) -> bytes:
-    """Drops what comes from these networks, as `metadata.addresses.network_of` writes them."""
+    """Drops what comes from these networks, as `penstock.addresses.network_of` writes them."""
     found = [ipaddress.ip_network(network) for network in networks]
     of_4: list[bytes] = [_step(_LOAD_WORD, _HEADER + _SOURCE_4)]
     of_6: list[bytes] = []

@@ -8,7 +8,7 @@ which are refused at once, and in connection_guard.py for connections, which are
 
 from __future__ import annotations
 
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.errors import ResourceExhaustedError
 from penstock.types import Endpoint
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.errors import ResourceExhaustedError
 from penstock.types import Endpoint
 

@@ -25,7 +25,7 @@ import grpc.aio
 from broker.authentication.refused_hosts import RefusedHosts
 from broker.connections.accepted_sockets import peer_of
 from broker.grpc.errors import abort
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.errors import ApiError, InvariantViolation
 from penstock.types import Endpoint
 

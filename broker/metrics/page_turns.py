@@ -14,7 +14,7 @@ from typing import Final
 from broker.connections.accept_guard import AcceptGuard
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.shared_connections import CreationRate, SharedConnections
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.config_keys import INT32_MAX
 from penstock.types import Endpoint
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.network.budget_shares import BudgetShares
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 from penstock.metric_fields import counter, gauge, measured
 
 ABOVE_SHARE: Final = 8

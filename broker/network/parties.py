@@ -11,7 +11,7 @@ administrator names (quotas/client_quotas.py).
 from __future__ import annotations
 
 from broker.network.request_channel import ANONYMOUS, Caller
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 
 
 def party_of(caller: Caller) -> str:

@@ -23,8 +23,8 @@ from typing import Final, Protocol
 from broker.config.node_config import NodeConfig
 from broker.quorum.controller_channel import CALL_TIMEOUT_MS, ControllerChannel
 from broker.quorum.voter_requests import check_endpoints
-from metadata.addresses import is_loopback
 from metadata.listeners import CONTROLLER_LISTENER
+from penstock.addresses import is_loopback
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, ConfigError, InvalidRequestError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo

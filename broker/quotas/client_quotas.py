@@ -14,10 +14,10 @@ from typing import Final, Generic, TypeVar
 from broker.quotas.quota_limits import Limit, QuotaLimits, QuotaOwner, address_limits_of, limits_of
 from broker.quotas.sampled_rate import QuotaWindows, SampledRate
 from broker.quotas.token_bucket import TokenBucket
-from metadata.addresses import network_of
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.quotas import Quotas
+from penstock.addresses import network_of
 from penstock.messages.security.quotas import (
     ADDRESS_KEYS,
     CONNECTION_CREATION_RATE,

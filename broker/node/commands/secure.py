@@ -37,9 +37,9 @@ from broker.node.commands.first_levels import NO_LEVEL_OPTIONS, LevelOptions
 from broker.node.commands.format import format_and_tell, formatted_dirs, users_of
 from broker.node.commands.initial_controllers import NO_OPTIONS, QuorumOptions, beginning
 from broker.node.own_certificates import own_certificates
-from metadata.addresses import is_loopback
 from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord
+from penstock.addresses import is_loopback
 from penstock.certs.authority import PUBLIC, write_file
 from penstock.certs.secured import ADMIN, MECHANISMS, OWN_HOSTS, Secured
 from penstock.config_keys import to_toml

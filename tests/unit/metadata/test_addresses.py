@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from metadata.addresses import network_of
+from penstock.addresses import network_of
 
 
 @pytest.mark.parametrize(
