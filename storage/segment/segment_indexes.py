@@ -86,7 +86,7 @@ class SegmentIndexes:
         """A batch begins at `position`; called once for each batch, in order, when the indexes are loaded."""
         if header.max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
-        if self._bytes_since_entry > self.interval_bytes or self._batches_since_entry == INTERVAL_BATCHES_MAX:
+        if self._bytes_since_entry > self.interval_bytes or self._batches_since_entry >= INTERVAL_BATCHES_MAX:
             self._offsets.append(header.last_offset - self.base_offset, position)
             self._times.maybe_append(self._max_timestamp_ms, self._offset_of_max_timestamp - self.base_offset)
             self._bytes_since_entry = self._batches_since_entry = 0

@@ -21,6 +21,7 @@ from storage.log_config import LogConfig
 from storage.segment import timestamp_lookup
 from storage.segment.batch_scan import NOWAIT_HEADERS_MAX
 from storage.segment.cold_read import ColdRead
+from storage.segment.offset_index import ENTRY_BYTES
 from storage.segment.timestamp_lookup import LOOK_UP_LIMITS, LOOP_BYTES_MAX, VAIN_BATCHES_MAX, LookUpLimits, TimeLookUp
 from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
@@ -208,42 +209,54 @@ def test_the_largest_time_of_many_segments_takes_one_batch_to_decode(monkeypatch
 SPARSE = LogConfig(segment_bytes=1 << 20, index_interval_bytes=(1 << 31) - 1)
 
 
+def sparse_log(fs: LosingFileSystem, keep_entries: slice = slice(None)) -> Log:
+    """A log of 1,000 small batches that was stopped and opened again. Of the entries of its offset index some are kept:
+    release 0.2.0 and those before wrote none for a large interval, or few."""
+    log = new_log(fs, SPARSE)
+    log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS) * 1000, 1, NOW_MS)
+    log.close()
+    (index, entries), (times, of_times) = log.segments[0].indexes.contents()
+    kept = [entries[at : at + ENTRY_BYTES] for at in range(0, len(entries), ENTRY_BYTES)][keep_entries]
+    write_atomically(fs, index, b"".join(kept))
+    write_atomically(fs, times, of_times[-12:])
+    return reopened(fs, 1000, clean=True, config=SPARSE)
+
+
+def is_near_everywhere(log: Log, offsets: range) -> bool:
+    """True if the event loop finds a record of each seventh offset without going far."""
+    return all(isinstance(log.reader.read_nowait(offset, 1, offset + 1), Records) for offset in offsets[::7])
+
+
 def test_a_fetch_walks_over_few_headers_however_large_the_interval_of_the_index_is() -> None:
     fs = LosingFileSystem()
     log = new_log(fs, SPARSE)
     log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS) * 1000, 1, NOW_MS)
-    for offset in range(0, 1000, 7):
-        assert isinstance(log.reader.read_nowait(offset, 1, offset + 1), Records)
+    assert is_near_everywhere(log, range(1000))
     log.close()
     log = reopened(fs, 1000, clean=True, config=SPARSE)
     assert log.append.as_leader(batch(b"v") * 500, 1, NOW_MS).first_offset == 1000
-    assert all(isinstance(log.reader.read_nowait(offset, 1, offset + 1), Records) for offset in range(1000, 1500, 7))
+    assert is_near_everywhere(log, range(1000, 1500))
+
+
+def test_a_log_that_an_older_release_wrote_gets_entries_from_now_on() -> None:
+    """Its last entry has 800 batches behind it already."""
+    log = sparse_log(LosingFileSystem(), slice(1))
+    assert log.append.as_leader(batch(b"v") * 500, 1, NOW_MS).first_offset == 1000
+    assert log.statistics().index_rebuilds == 0
+    assert is_near_everywhere(log, range(1000, 1500))
 
 
 def test_a_log_that_was_written_without_index_entries_gets_them_when_it_is_read() -> None:
     """By release 0.2.0 or before."""
-    fs = LosingFileSystem()
-    log = new_log(fs, SPARSE)
-    log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS) * 1000, 1, NOW_MS)
-    log.close()
-    index, times = (path for path, _ in log.segments[0].indexes.contents())
-    write_atomically(fs, index, b"")
-    write_atomically(fs, times, fs.read_file(times)[-12:])
-    log = reopened(fs, 1000, clean=True, config=SPARSE)
+    log = sparse_log(LosingFileSystem(), slice(0))
     assert log.reader.read(900, 1, max_offset=901).next_offset == 901
     assert log.statistics().index_rebuilds == 1
-    assert all(isinstance(log.reader.read_nowait(offset, 1, offset + 1), Records) for offset in range(0, 1000, 7))
+    assert is_near_everywhere(log, range(1000))
 
 
 def test_the_event_loop_walks_over_so_many_headers_and_no_more() -> None:
     """Where an older release left a wide gap between two entries."""
-    fs = LosingFileSystem()
-    log = new_log(fs, SPARSE)
-    log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS) * 1000, 1, NOW_MS)
-    log.close()
-    index, content = log.segments[0].indexes.contents()[0]
-    write_atomically(fs, index, content[-8:])
-    log = reopened(fs, 1000, clean=True, config=SPARSE)
+    log = sparse_log(LosingFileSystem(), slice(-1, None))
     log.reader.read(0, 1, max_offset=1)
     near, far = NOWAIT_HEADERS_MAX - 2, NOWAIT_HEADERS_MAX
     assert isinstance(log.reader.read_nowait(near, 1, near + 1), Records)
