@@ -1,8 +1,9 @@
 """Empty calls by Python's gRPC, the floor of whatever is asked by it: TOTAL CLIENTS. Prints one JSON object.
 
-Three processes, each with a bare asyncio server on uvloop, answer a message of 256 bytes by another one and do nothing
-else. The callers are those of quorum_client.py: CLIENTS in one process, each with one call on its way, in turn at the
-three. A decision of the quorum is at least one such call, and most are two, before a follower has heard of it.
+Three processes, each with a bare asyncio server on uvloop, send a message of 256 bytes back and do nothing else. The
+callers are those of quorum_client.py: CLIENTS in one process, each with one call on its way, in turn at the three. A
+decision of the quorum is at least one such call, and most are two, before a follower has heard of it. Not here: a node,
+a log, or what is made of the figures (quorum.py).
 """
 
 from __future__ import annotations

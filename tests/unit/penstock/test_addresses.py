@@ -8,7 +8,7 @@ from broker.authorization.authorizer import Authorizer
 from broker.connections.accepted_sockets import peer_of
 from broker.kafka.connection.bound_sockets import endpoint_of
 from broker.quotas.quota_limits import address_limits_of
-from penstock.addresses import as_connected
+from penstock.addresses import as_connected, network_of
 from penstock.messages.security.acls import AclBinding, Operation, Permission, ResourceType
 from penstock.messages.security.quotas import CONNECTION_CREATION_RATE, QuotaEntity
 from penstock.types import Endpoint
@@ -87,3 +87,20 @@ def test_a_quota_of_an_older_release_counts_whatever_its_form() -> None:
     }  # fmt: skip
     both = dict([quota("::ffff:a00:7", 5), quota("10.0.0.7", 2)])
     assert address_limits_of(both)["10.0.0.7"] == 2, "the one that lists show as it is compared"
+
+
+@pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+        ("a name", "a name"),
+    ],
+)
+def test_the_addresses_of_one_machine_count_as_one(host: str, network: str) -> None:
+    assert network_of(host) == network
