@@ -1,0 +1,1 @@
+"""The last hour of a cluster, kept by the console itself in bounded memory."""
