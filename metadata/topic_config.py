@@ -118,7 +118,7 @@ _TABLE: Final = {
         ("fsync", "os"),
     ),
     "log.index.interval.bytes": byte_count(
-        "index.interval.bytes", 4096, "Bytes of log between two entries of the offset index; 200 batches at most.", 0
+        "index.interval.bytes", 4096, "Bytes of log between two index entries; 200 batches or 1 MiB at most.", 0
     ),
     "log.cleaner.max.compaction.lag.ms": _ms(
         "max.compaction.lag.ms",

@@ -27,6 +27,9 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 INTERVAL_BATCHES_MAX = 200
 """The most batches between two entries, whatever a topic's index.interval.bytes is: a look-up reads as many headers. By
 default 4 KiB are between them, some 60 of the smallest batches."""
+INTERVAL_BYTES_MAX = 1024 * 1024
+"""The most bytes between two entries, but for the last batch. The first append after a start checks as many, on the
+event loop, and a look-up by time reads them whole."""
 
 
 class IndexEntry(NamedTuple):

@@ -26,7 +26,7 @@ from storage.segment.batch_scan import (
     NotCachedError,
     scan_verified,
 )
-from storage.segment.offset_index import INTERVAL_BATCHES_MAX, IndexEntry, OffsetIndex
+from storage.segment.offset_index import INTERVAL_BATCHES_MAX, INTERVAL_BYTES_MAX, IndexEntry, OffsetIndex
 from storage.segment.time_index import TimeIndex
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class SegmentIndexes:
 
     def __init__(self, fs: FileSystem, stem: str, base_offset: int, interval_bytes: int) -> None:
         self._fs, self._stem = fs, stem
-        self.base_offset, self.interval_bytes = base_offset, interval_bytes
+        self.base_offset, self.interval_bytes = base_offset, min(interval_bytes, INTERVAL_BYTES_MAX)
         self.rebuilds = 0
         self.dirty = False
         """True while memory has entries that the files do not have."""
@@ -74,8 +74,9 @@ class SegmentIndexes:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def index_every(self, interval_bytes: int) -> None:
-        """The bytes between two entries, from the next entry on; never more than `INTERVAL_BATCHES_MAX` batches."""
-        self.interval_bytes = interval_bytes
+        """The bytes between two entries, from the next entry on; never more than `INTERVAL_BYTES_MAX`, nor than
+        `INTERVAL_BATCHES_MAX` batches."""
+        self.interval_bytes = min(interval_bytes, INTERVAL_BYTES_MAX)
 
     def start_empty(self) -> None:
         """Starts the empty indexes of a segment that was just created."""

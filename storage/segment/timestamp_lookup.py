@@ -7,9 +7,11 @@ for the offset. The segments are given oldest first. The broker knows the high w
 answered.
 
 A producer writes a header as it likes: it can promise a time that no record has, and a body of some KB can unpack to
-many MiB. So the work of one look-up is limited (`_Work`). At a limit, a look-up by time is answered with the first
-offset of the batch whose header promises the time: no record before it is late enough, so a reader that begins there
-misses none. The largest time is then answered with the last offset of its batch.
+many MiB. And behind a batch that is ahead of its time the time index has no entry until others catch up, so a walk over
+headers may be as long as the segment. So the work of one look-up is limited (`_Work`). At a limit, a look-up by time is
+answered with the first offset of the batch at which it stopped: no record before it is late enough, so a reader that
+begins there misses none. The largest time is then that of the batches which were looked at, with the last offset of
+its batch if that was not decoded.
 """
 
 from __future__ import annotations
@@ -42,6 +44,10 @@ class LookUpLimits:
     """Records that are decoded: half a second, and some 50 MB."""
     unpacked_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     """Bytes that are unpacked: those of the largest batch that a reader accepts."""
+    headers: int = 20_000
+    """Batches that are walked over behind the entries of the time index: less than 0.1 s."""
+    walked_bytes: int = 256 * 1024 * 1024
+    """Bytes of these batches, which are all checked: about as long, where they need not be read from the disk."""
 
 
 LOOK_UP_LIMITS = LookUpLimits()
@@ -60,11 +66,27 @@ class _SpentError(Exception):
 class _Work:
     """The limits that are left of one look-up, and lines about the batches that it could not decode."""
 
-    __slots__ = ("limits", "nowait", "records", "undecodable", "unpacked_bytes", "vain_batches")
+    __slots__ = (
+        "headers",
+        "limits",
+        "nowait",
+        "records",
+        "undecodable",
+        "unpacked_bytes",
+        "vain_batches",
+        "walked_bytes",
+    )
 
     def __init__(self, nowait: bool, undecodable: list[str], limits: LookUpLimits) -> None:
         self.nowait, self.undecodable, self.limits = nowait, undecodable, limits
         self.records, self.unpacked_bytes, self.vain_batches = limits.records, limits.unpacked_bytes, VAIN_BATCHES_MAX
+        self.headers, self.walked_bytes = limits.headers, limits.walked_bytes
+
+    def goes_on(self, header: BatchHeader) -> bool:
+        """A batch is walked over; False once that is too much work."""
+        self.headers -= 1
+        self.walked_bytes -= header.size_bytes
+        return self.headers >= 0 and self.walked_bytes >= 0
 
     def read(self, file: LogFile, position: int, header: BatchHeader) -> _Batch:
         """The bytes of a batch; NotCachedError on the loop for one that takes long to decode."""
@@ -129,6 +151,8 @@ def _first_at_or_after(
             continue
         near = max(segment.indexes.offset_at_or_before_time(timestamp_ms, file), log_start_offset)
         for position, header in scan_verified(file, segment.place_of(near, nowait=work.nowait).position):
+            if not work.goes_on(header):
+                return TimestampAndOffset(timestamp_ms, max(header.base_offset, log_start_offset), header.leader_epoch)
             if header.max_timestamp_ms < timestamp_ms or header.is_control or not header.record_count:
                 continue
             try:
@@ -180,7 +204,7 @@ def _largest_in(segment: Segment, log_start_offset: int, below: int, best: _Cand
         if header.base_offset >= log_start_offset and header.record_count:
             return _Candidate(header.max_timestamp_ms, batch=work.read(file, position, header))
     for position, header in scan_verified(file, segment.place_of(log_start_offset, nowait=work.nowait).position):
-        if header.last_offset >= below:
+        if header.last_offset >= below or not work.goes_on(header):
             break
         if header.record_count and header.max_timestamp_ms > best.timestamp_ms:
             candidate = _Candidate(header.max_timestamp_ms, batch=work.read(file, position, header))

@@ -16,7 +16,7 @@ from tests.battery.judge import Judge, judge
 from tests.battery.nodes import is_formatted
 from tests.battery.nodes import start as start_node
 from tests.battery.outcome import Result, Size
-from tests.battery.scripts import Script, deletion_before_the_flush, drawn, every_change
+from tests.battery.scripts import Script, deletion_before_the_flush, drawn, entries_far_apart, every_change
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
 
@@ -33,9 +33,10 @@ SMALL_OPERATIONS_OF_A_START = 3
 
 
 def run(size: Size) -> Iterator[Result]:
-    """Every operation of two scripts, and in the whole battery of others that are drawn."""
+    """Every operation of three scripts, and in the whole battery of others that are drawn."""
     yield from of_script(size, "every change", every_change)
     yield from of_deletion(size)
+    yield from of_script(size, "entries far apart", entries_far_apart, SMALL_MOMENTS // 3)
     if size.whole:
         for seed in range(size.seed, size.seed + DRAWN_SCRIPTS):
             yield from of_script(Size(seed=seed), f"script {seed}", drawn(seed))

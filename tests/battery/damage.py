@@ -31,7 +31,7 @@ from storage.disk.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX, TX
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
-from tests.battery.images import BROKER_EPOCH, KINDS, STOPPED_IN_ORDER, Image, LogTruth, image, quorum_state
+from tests.battery.images import BROKER_EPOCH, FAR_APART, KINDS, STOPPED_IN_ORDER, Image, LogTruth, image, quorum_state
 from tests.battery.judge import Verdict, Wrong, judge_producers, judge_transactions, read_whole
 from tests.battery.nodes import DIR, start
 from tests.battery.outcome import Outcome, Result, Size
@@ -53,10 +53,19 @@ Case = tuple[str, str, Callable[[], LosingFileSystem]]
 Kind = Callable[[Size, Image], Iterator[Case]]
 
 
+def _every_file(path: str) -> bool:
+    return True
+
+
+ONLY: dict[str, Callable[[str], bool]] = {FAR_APART: lambda path: path.endswith(file_names.INDEX_SUFFIXES)}
+"""The files that are damaged, and fewer of them, where the others are like those of another image and the logs long."""
+
+
 def run(size: Size) -> Iterator[Result]:
     for name in KINDS:
         for clean in (True, False) if name in STOPPED_IN_ORDER else (False,):
-            yield from of_image(size, stopped(name, clean))
+            fewer = replace(size, share=size.share / 4) if name in ONLY else size
+            yield from of_image(fewer, stopped(name, clean), ONLY.get(name, _every_file))
 
 
 stopped = cache(image)
@@ -80,7 +89,7 @@ def of_transaction_indexes(size: Size) -> Iterator[Result]:
         yield from of_image(size, image("transactional", clean), lambda path: TXN_INDEX_SUFFIX in path)
 
 
-def of_image(size: Size, of: Image, wanted: Callable[[str], bool] = lambda path: True) -> Iterator[Result]:
+def of_image(size: Size, of: Image, wanted: Callable[[str], bool] = _every_file) -> Iterator[Result]:
     """Damage to the files whose path is wanted."""
     yield Result(f"{of.name}: nothing", *judge(of.fs.clone(), of, "nothing", ""))
     for kind, enough in ENOUGH.items():

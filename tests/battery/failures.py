@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 from random import Random
 
 from penstock.errors import PenstockError
@@ -19,7 +20,7 @@ from storage.disk.disk_errors import is_shortage
 from tests.battery.judge import Judge
 from tests.battery.nodes import DIR
 from tests.battery.outcome import Outcome, Result, Size
-from tests.battery.scripts import Script, every_change, removals
+from tests.battery.scripts import Script, entries_far_apart, every_change, removals
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
 
@@ -76,6 +77,9 @@ class Broker:
 def run(size: Size) -> Iterator[Result]:
     yield from of_script(size, every_change)
     yield from full_disk(size, every_change)
+    fewer = replace(size, share=size.share / 5)
+    yield from of_script(fewer, entries_far_apart)
+    yield from full_disk(fewer, entries_far_apart)
 
 
 def _calls(script: Script) -> list[str]:

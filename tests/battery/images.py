@@ -21,11 +21,12 @@ from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
 from tests.battery.history import LogHistory
-from tests.battery.nodes import DIR, IDS, KEYED, ONE, TWO, start
+from tests.battery.nodes import DIR, FAR, IDS, KEYED, ONE, TWO, start
 from tests.battery.workload import WRITERS, Workload
 from tests.support.losing_fs import LosingFileSystem
 
 BROKER_EPOCH = 5
+FAR_APART = "far apart"
 VOTE = ElectionState(epoch=7, leader_id=-1, voted_id=2)
 
 
@@ -148,6 +149,21 @@ def swapping(node: Workload) -> None:
     node.fs.root = moments[len(moments) // 2].root
 
 
+def far_apart(node: Workload) -> None:
+    """Two segments, of 205 and of 3 small batches: one index has an entry, and the other has none."""
+    node.create(ONE, IDS[ONE])
+    node.append(ONE, 2, 0)
+    node.flush(ONE)
+    node.create(FAR, IDS[FAR])
+    for count in (205, 3):
+        node.now_ms += 1
+        node.follow(FAR, count, 0)
+        node.flush(FAR)
+        if count == 205:
+            node.roll(FAR)
+    node.checkpoint()
+
+
 def metadata(node: Workload) -> None:
     """A voter's log and its vote."""
     node.create(ONE, IDS[ONE])
@@ -172,8 +188,9 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "transactional": transactional,
     "swapping": swapping,
     "metadata": metadata,
+    FAR_APART: far_apart,
 }
-STOPPED_IN_ORDER = ("plain", "compacted", "transactional", "metadata")
+STOPPED_IN_ORDER = ("plain", "compacted", "transactional", "metadata", FAR_APART)
 """The kinds that exist also after a clean stop."""
 
 

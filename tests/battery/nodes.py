@@ -22,15 +22,18 @@ COMPACTED = LogConfig(
     delete_retention_ms=1_000,
     file_delete_delay_ms=0,
 )
+SPARSE = LogConfig(segment_bytes=24_000, index_interval_bytes=(1 << 31) - 1)
+"""Some 300 small batches to a segment, whose index has an entry for every 200 of them and no other."""
 ONE = TopicPartition("orders", 0)
 TWO = TopicPartition("orders", 1)
 KEYED = TopicPartition("accounts", 0)
 OLD = TopicPartition("old.topic", 3)
-IDS = {tp: letter * 22 for tp, letter in ((ONE, "A"), (TWO, "B"), (KEYED, "C"), (OLD, "D"))}
+FAR = TopicPartition("far.apart", 0)
+IDS = {tp: letter * 22 for tp, letter in ((ONE, "A"), (TWO, "B"), (KEYED, "C"), (OLD, "D"), (FAR, "F"))}
 
 
 def config_for(topic_partition: TopicPartition) -> LogConfig:
-    return COMPACTED if topic_partition == KEYED else SMALL
+    return {KEYED: COMPACTED, FAR: SPARSE}.get(topic_partition, SMALL)
 
 
 def is_formatted(fs: LosingFileSystem) -> bool:

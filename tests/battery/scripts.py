@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from penstock.types import TopicPartition
-from tests.battery.nodes import IDS, KEYED, OLD, ONE, TWO
+from tests.battery.nodes import FAR, IDS, KEYED, OLD, ONE, TWO
 from tests.battery.workload import WRITERS, Workload
 from tests.support.storage import log_named
 
@@ -153,6 +153,34 @@ def deletion_before_the_flush(node: Workload) -> None:
     node.close(9)
 
 
+def entries_far_apart(node: Workload) -> None:
+    """A log whose index has few entries: it is cut above, at and below them, rolled, retained, stopped and read."""
+    node.open()
+    node.create(FAR, IDS[FAR])
+    node.follow(FAR, 210, 0)
+    node.flush(FAR)
+    node.checkpoint()
+    node.truncate(FAR, 205)
+    node.append(FAR, 2, 1)
+    node.truncate(FAR, 200)
+    node.follow(FAR, 15, 2)
+    node.flush(FAR)
+    node.roll(FAR)
+    node.append(FAR, 1, 2)
+    node.flush(FAR)
+    node.truncate(FAR, 190)
+    node.follow(FAR, 12, 3)
+    node.close(9)
+    node.open()
+    node.read(FAR)
+    node.follow(FAR, 240, 4)
+    node.flush(FAR)
+    node.remove_oldest(FAR, 1)
+    node.change_files(FAR)
+    node.read(FAR)
+    node.close(11)
+
+
 def removals(node: Workload) -> None:
     """A log is set aside as stray, another is deleted, and a third gets its name."""
     node.open()
@@ -171,12 +199,12 @@ def removals(node: Workload) -> None:
 
 
 def drawn(seed: int, steps: int = 60) -> Script:
-    """A script of random steps on three logs."""
+    """A script of random steps on four logs, of which one has few index entries."""
 
     def script(node: Workload) -> None:
         random = Random(seed)
         node.open()
-        epochs = dict.fromkeys((ONE, TWO, KEYED), 0)
+        epochs = dict.fromkeys((ONE, TWO, KEYED, FAR), 0)
         for topic_partition in epochs:
             node.create(topic_partition, IDS[topic_partition])
         for _ in range(steps):
@@ -196,6 +224,7 @@ def _draw(node: Workload, topic_partition: TopicPartition, epoch: int, random: R
     steps: list[tuple[int, Callable[[], None]]] = [
         (8, lambda: node.append_keys(topic_partition, random.choice(("abAc", "bcd", "aaB", "deDf")), epoch)),
         (2, lambda: node.follow(topic_partition, random.randint(1, 9), epoch, key=b"f")),
+        (2 * (topic_partition == FAR), lambda: node.follow(topic_partition, random.randint(150, 250), epoch)),
         (2, lambda: node.wait(random.choice((10, 600, 2_000)))),
         (6, lambda: node.flush(topic_partition)),
         (2, lambda: node.roll(topic_partition)),

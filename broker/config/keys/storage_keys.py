@@ -66,7 +66,7 @@ LOG = (
         _of_topic("segment.bytes", low=64),
         _of_topic("segment.ms"),
         _of_topic("segment.jitter.ms", "A segment rolls earlier by a share of this, different for each segment."),
-        _of_topic("index.interval.bytes", "Bytes of log between two index entries; 200 batches at most."),
+        _of_topic("index.interval.bytes", "Bytes of log between two index entries; 200 batches or 1 MiB at most."),
         _of_topic("segment.index.bytes"),
         _of_topic("flush.messages", "Records after which a log flushes."),
         _of_topic("flush.ms", "Age of unflushed records at which a log is flushed.", low=1),

@@ -76,7 +76,7 @@ def _takes_all_turns(self: Any, party: str) -> bool:
 def _has_no_limits(self: Any, nowait: bool, undecodable: list[str], limits: Any) -> None:
     """The work of a look-up by time, as much as it takes."""
     self.nowait, self.undecodable, self.limits = nowait, undecodable, limits
-    self.records = self.unpacked_bytes = self.vain_batches = MUCH
+    self.records = self.unpacked_bytes = self.vain_batches = self.headers = self.walked_bytes = MUCH
 
 
 def _takes_without_end(self: Any, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:

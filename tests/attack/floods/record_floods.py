@@ -98,18 +98,23 @@ def tiny_batches_by_grpc(target: Target) -> Steps:
     )
 
 
-def fetches_far_from_the_index(target: Target) -> Steps:
-    """A log of 40,000 small batches, whose entries shall be far apart, is read from its middle, on 4 connections."""
-    name = "tenant-sparse"
-    link = target.kafka_link(timeout_s=PATIENT_S)
-    _topic(link, name, {"index.interval.bytes": LARGEST_INT})
-    writer, message = H2Link(target), _produced(target, name)(build_batch([b""], timestamps_ms=_now_ms()) * SPARSE_EACH)
+def _many_small_batches(target: Target, link: KafkaLink, name: str, now_ms: int) -> Steps:
+    """Writes them to the topic, of which a record is there, and waits until they are in the log."""
+    writer, message = H2Link(target), _produced(target, name)(build_batch([b""], timestamps_ms=now_ms) * SPARSE_EACH)
     asked = struct.pack(">ii", -1, 1) + text(name) + struct.pack(">iiq", 1, 0, -1)
     for number in range(1, 1 + SPARSE_BATCHES // SPARSE_EACH):
         writer.call_unread(f"{SERVICE}Produce", message)
         while struct.unpack(">q", link.ask(LIST_OFFSETS, 1, asked)[-8:])[0] <= number * SPARSE_EACH:
             yield 0.02
         target.add("written", SPARSE_EACH)
+
+
+def fetches_far_from_the_index(target: Target) -> Steps:
+    """A log of 40,000 small batches, whose entries shall be far apart, is read from its middle, on 4 connections."""
+    name = "tenant-sparse"
+    link = target.kafka_link(timeout_s=PATIENT_S)
+    _topic(link, name, {"index.interval.bytes": LARGEST_INT})
+    yield from _many_small_batches(target, link, name, _now_ms())
     offsets = iter(random.Random(1).sample(range(SPARSE_BATCHES // 2, SPARSE_BATCHES), SPARSE_BATCHES // 2))
 
     def act(link: Any) -> None:
@@ -149,6 +154,25 @@ def look_ups_in_vain(target: Target) -> Steps:
     yield from on_links(target, partial(target.kafka_link, timeout_s=PATIENT_S), act, 2)
 
 
+def look_ups_far_from_the_index(target: Target) -> Steps:
+    """40,000 small batches are older than the first one of their log, and the last one is younger: its time is asked
+    for, on 4 connections, and the index of times has no entry between the two."""
+    name, now_ms = "tenant-late", _now_ms()
+    link = target.kafka_link(timeout_s=PATIENT_S)
+    _topic(link, name, {})
+    link.produce(name, build_batch([b""], timestamps_ms=now_ms + LATER_MS))
+    yield from _many_small_batches(target, link, name, now_ms - LATER_MS)
+    link.produce(name, build_batch([b""], timestamps_ms=now_ms + LATER_MS + 1))
+    body = struct.pack(">ii", -1, 1) + text(name) + struct.pack(">iiq", 1, 0, now_ms + LATER_MS + 1)
+
+    def act(link: Any) -> None:
+        began = time.monotonic()
+        link.ask(LIST_OFFSETS, 1, body)
+        target.most("look_up_s", round(time.monotonic() - began, 2))
+
+    yield from on_links(target, partial(target.kafka_link, timeout_s=PATIENT_S), act, 4)
+
+
 RECORD_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
     flood.__name__.replace("_", "-"): flood
     for flood in (
@@ -157,5 +181,6 @@ RECORD_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
         tiny_batches_by_grpc,
         fetches_far_from_the_index,
         look_ups_in_vain,
+        look_ups_far_from_the_index,
     )
 }

@@ -158,6 +158,8 @@ PIECES: Final = Bounds(rate=0.35)
 waits for every answer."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
+LOOK_UPS: Final = Bounds(rate=0.35, figures={"look_up_s": 1.5})
+"""Two threads of a log dir look up all the time, and share the interpreter with the event loop."""
 LARGEST_BATCH: Final = Bounds(memory_mib=320)
 """A batch of 60 MiB as it is unpacked and as bytes of its own, and what zstd's level 12 takes for it, in two threads at
 most."""
@@ -229,9 +231,10 @@ SECURED: Final = (
     Row("large-frames", TENANT),
     Row("conversion-hog", TENANT, bounds=Bounds(memory_mib=192), seconds=10, spoils=True),
     Row("large-batches-at-slow-levels", TENANT, bounds=LARGEST_BATCH, spoils=True),
-    Row("look-ups-in-vain", TENANT, bounds=Bounds(rate=0.35, figures={"look_up_s": 1.5}), seconds=10, spoils=True),
+    Row("look-ups-in-vain", TENANT, bounds=LOOK_UPS, seconds=10, spoils=True),
     Row("tiny-batches-by-grpc", TENANT),
     Row("fetches-far-from-the-index", TENANT, seconds=12, spoils=True),
+    Row("look-ups-far-from-the-index", TENANT, bounds=LOOK_UPS, seconds=12, spoils=True),
     Row("fetch-sessions", TENANT, bounds=SESSIONS, seconds=10),
     Row("producer-ids", TENANT),
     Row("members", TENANT, spoils=True),

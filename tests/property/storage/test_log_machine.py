@@ -9,11 +9,12 @@ records out of the middle, has a machine of its own (`test_compacted_log_machine
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from random import Random
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.epochs import assign, epoch_for_offset, truncate_from_start
 from penstock.record.reader import read_columns
@@ -24,6 +25,7 @@ from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
+LARGEST_INTERVAL, WIDE_BYTES = (1 << 31) - 1, 40_000
 Batch = tuple[int, tuple[bytes, ...], int]
 
 
@@ -41,12 +43,26 @@ class LogMachine(RuleBasedStateMachine):
         self.flushed = 0
         self.epoch = 0
         self.counter = 0
+        self.config = SMALL
         self.manager = open_manager(self.fs)
         self.log = self._open()
         self.log.flush()
 
     def _open(self) -> Log:
-        return self.manager.get_or_create(TP, TOPIC_ID, SMALL)
+        return self.manager.get_or_create(TP, TOPIC_ID, self.config)
+
+    @initialize(is_wide=st.booleans())
+    def draw_config(self, is_wide: bool) -> None:
+        if is_wide:
+            self.change_config(LARGEST_INTERVAL, WIDE_BYTES)
+
+    @rule(
+        interval_bytes=st.sampled_from((0, 100, LARGEST_INTERVAL)),
+        segment_bytes=st.sampled_from((SMALL.segment_bytes, WIDE_BYTES)),
+    )
+    def change_config(self, interval_bytes: int, segment_bytes: int) -> None:
+        self.config = replace(SMALL, index_interval_bytes=interval_bytes, segment_bytes=segment_bytes)
+        self.log.update_config(self.config)
 
     @property
     def end(self) -> int:
@@ -74,6 +90,12 @@ class LogMachine(RuleBasedStateMachine):
         info = self.log.append.as_leader(records, self.epoch, NOW_MS)
         assert info.last_offset == self.end - 1
         assert info.record_count == sum(counts)
+
+    @precondition(lambda self: self.config.segment_bytes == WIDE_BYTES and len(self.batches) < 300)
+    @rule(count=st.integers(150, 250))
+    def append_many_as_follower(self, count: int) -> None:
+        """More than `INTERVAL_BATCHES_MAX`, or nearly as many."""
+        self.append_as_follower(count, new_epoch=False)
 
     @rule(count=st.integers(1, 12), new_epoch=st.booleans())
     def append_as_follower(self, count: int, new_epoch: bool) -> None:

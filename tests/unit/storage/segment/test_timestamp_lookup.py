@@ -190,6 +190,30 @@ def test_a_look_up_decodes_no_more_than_its_limits_whatever_the_headers_promise(
     )
 
 
+@pytest.mark.parametrize("limits", [LookUpLimits(headers=21), LookUpLimits(walked_bytes=21 * 70)])
+def test_a_look_up_walks_no_further_than_its_limits_behind_a_batch_that_is_ahead_of_its_time(
+    limits: LookUpLimits,
+) -> None:
+    """The first batch is newer than all but the last one, so the time index has no entry between the two."""
+    log = new_log(LosingFileSystem(), BIG)
+    log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS + 10), 1, NOW_MS)
+    log.append.as_leader(batch(b"b", timestamp_ms=NOW_MS) * 1000, 1, NOW_MS)
+    log.append.as_leader(batch(b"c", timestamp_ms=NOW_MS + 20), 1, NOW_MS)
+    exact = TimestampAndOffset(NOW_MS + 20, 1001, 1)
+    assert in_thread(log, NOW_MS + 11).result() == exact
+    near = log.reader.look_up_nowait(TimeLookUp(0, NOW_MS + 11, limits=limits))
+    assert isinstance(near, TimestampAndOffset) and 10 < near.offset <= 21, (
+        "a reader that begins there misses no record"
+    )
+    assert near.timestamp_ms == NOW_MS + 11
+
+    log.advance_log_start(1)
+    below = 1001
+    found = max_timestamp(log, below, limits)
+    assert found is not None and found.timestamp_ms == NOW_MS, "what it has looked at"
+    assert max_timestamp(log, limits=limits) == exact, "the index has it"
+
+
 def test_the_largest_time_of_many_segments_takes_one_batch_to_decode(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[int] = []
 
