@@ -72,6 +72,7 @@ from penstock.wire_errors.producers import InvalidProducerEpochError as InvalidP
 from penstock.wire_errors.producers import OutOfOrderSequenceError as OutOfOrderSequenceError
 from penstock.wire_errors.producers import UnknownProducerIdError as UnknownProducerIdError
 from penstock.wire_errors.registration import BrokerIdNotRegisteredError as BrokerIdNotRegisteredError
+from penstock.wire_errors.registration import ControllerIdNotRegisteredError as ControllerIdNotRegisteredError
 from penstock.wire_errors.registration import DuplicateBrokerRegistrationError as DuplicateBrokerRegistrationError
 from penstock.wire_errors.registration import InvalidRegistrationError as InvalidRegistrationError
 from penstock.wire_errors.registration import StaleBrokerEpochError as StaleBrokerEpochError

@@ -284,6 +284,14 @@ class Leadership:
             return InvalidRequestError, f"a fetch at {request.fetch_offset} must say the epoch of the record before it"
         return None
 
+    def forget_observer(self, replica_id: int, now_ms: int) -> int:
+        """Forgets an observer that has not fetched within the fetch time-out; the number of its disks that were known.
+        It is known again from its next fetch on."""
+        forgotten = self.replicas.forget(replica_id, now_ms - self._shared.config.fetch_timeout_ms)
+        for one in forgotten:
+            self._unpark(one)
+        return len(forgotten)
+
     def _contacted(self, request: FetchMetadataRequest | FetchSnapshotRequest, now_ms: int) -> ReplicaProgress:
         """The replica has asked for something in this epoch."""
         replica = self._known_replica(request)

@@ -90,15 +90,25 @@ class QuorumReplicas:
             )
         return known
 
+    def forget(self, replica_id: int, since_ms: int) -> Sequence[ReplicaProgress]:
+        """Forgets the observers of that id, one for each disk, that have not fetched since then, and returns them."""
+        away = [one for one in self.observers() if one.replica_id == replica_id and (one.last_fetch_ms or 0) < since_ms]
+        for one in away:
+            self._forget(one)
+        return away
+
     def make_room(self) -> ReplicaProgress | None:
         """Forgets the observer that fetched longest ago, where there are as many as may be, and returns it."""
         observers = self.observers()
         if len(observers) < OBSERVERS_MAX:
             return None
         oldest = min(observers, key=lambda seen: seen.last_fetch_ms or 0)
-        del self._known[self._key(oldest.replica_id, oldest.directory_id)]
-        self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, oldest.sent_end_besides(""))
+        self._forget(oldest)
         return oldest
+
+    def _forget(self, observer: ReplicaProgress) -> None:
+        del self._known[self._key(observer.replica_id, observer.directory_id)]
+        self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, observer.sent_end_besides(""))
 
     def add_observer(self, replica_id: int, directory_id: str) -> ReplicaProgress:
         """An observer that is not known. It may be one that was forgotten."""

@@ -21,7 +21,7 @@ from penstock.messages.security.acls import Operation
 from penstock.messages.security.quota_apis import ALTER_CLIENT_QUOTAS
 from penstock.messages.security.user_apis import ALTER_USER_SCRAM_CREDENTIALS
 from penstock.messages.topics import CreatePartitionsResponse, TopicResult
-from penstock.messages.voter_apis import ADD_VOTER, MAKE_QUORUM_DYNAMIC, REMOVE_VOTER
+from penstock.messages.voter_apis import ADD_VOTER, MAKE_QUORUM_DYNAMIC, REMOVE_VOTER, UNREGISTER_CONTROLLER
 
 
 def _making_partitions(api: Api[Any, Any], *, rule: Rule, counts: Count) -> Served:
@@ -61,6 +61,7 @@ SERVED: Final[tuple[Served, ...]] = (
     forwarded(rows.UNREGISTER_BROKER, rule=of_cluster(Operation.ALTER)),
     forwarded(ADD_VOTER, rule=of_cluster(Operation.ALTER)),
     forwarded(REMOVE_VOTER, rule=of_cluster(Operation.ALTER)),
+    forwarded(UNREGISTER_CONTROLLER, rule=of_cluster(Operation.ALTER)),
     forwarded(MAKE_QUORUM_DYNAMIC, rule=of_cluster(Operation.ALTER)),
     forwarded(UPDATE_FEATURES, rule=of_cluster(Operation.ALTER)),
     forwarded(ALTER_USER_SCRAM_CREDENTIALS, rule=of_cluster(Operation.ALTER)),

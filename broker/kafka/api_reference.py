@@ -55,7 +55,6 @@ LEFT_OUT: Final = {
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",
     93: "StreamsGroupTopologyDescriptionUpdate",
-    94: "UnregisterController",
 }
 """The APIs of Kafka 4.4 for clients that no listener serves, by their keys. Their messages are not declared."""
 

@@ -125,6 +125,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "penstock quorum remove-voter 3:pMcWYdbpTQSCqKrnGbcPKg --dry-run",
         "penstock quorum remove-voter 3@controller-3.example:9193:pMcWYdbpTQSCqKrnGbcPKg --yes",
     ),
+    "quorum unregister": ("penstock quorum unregister 3 --dry-run", "penstock quorum unregister 3"),
     "quotas alter": (
         "penstock quotas alter --user anna --producer-byte-rate 1000000",
         "penstock quotas alter --ip 10.0.0.7 --connection-creation-rate 20",

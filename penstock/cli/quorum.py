@@ -1,4 +1,4 @@
-"""`penstock quorum describe|add-voter|remove-voter|make-dynamic`: the controllers that vote, and those that may.
+"""`penstock quorum describe|add-voter|remove-voter|unregister|make-dynamic`: the controllers that vote, or may.
 
 Each change waits for what a moment may bring, such as a newcomer that catches up, as long as a call of an admin client
 may take. Exit code 4 of `describe` says that no leader answers; the others are those of every command (run.py). Not
@@ -14,6 +14,7 @@ import typer
 
 from penstock.cli.cluster import EXIT_CRITICAL
 from penstock.cli.edge.asking import DryRun, Yes, agree
+from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.edge.voters import (
     WITH_ADDRESS,
     WITHOUT_ADDRESS,
@@ -142,6 +143,38 @@ def remove_voter(
     with patient_admin(bootstrap) as admin:
         admin.remove_voter(named.voter_id, named.directory_id)
     _changed(named, "removed", as_json)
+
+
+@app.command()
+def unregister(
+    controller_id: Annotated[
+        int, typer.Argument(metavar="ID", min=0, max=INT32_MAX, help="The node id of the controller.")
+    ],
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a controller that is gone for good and votes no more: `quorum describe` shows it no longer.
+
+    It is refused while the controller is a voter (`quorum remove-voter` first), and while it runs. A broker of the same
+    id is another matter (`brokers unregister`).
+    """
+    if dry_run:
+        with patient_admin(bootstrap) as admin:
+            info = admin.describe_quorum()
+        if any(one.node_id == controller_id for one in info.voters):
+            note(f"controller {controller_id} is a voter: take its vote first (`penstock quorum remove-voter`)")
+        elif all(one.node_id != controller_id for one in info.observers):
+            note(f"the quorum's leader knows no controller {controller_id}")
+    else:
+        with patient_admin(bootstrap) as admin:
+            admin.unregister_controller(controller_id)
+    outcome = "would be forgotten" if dry_run else "forgotten"
+    if as_json:
+        document = {"controller_id": controller_id, "outcome": outcome}
+        print_json({**document, "dry_run": True} if dry_run else document)
+    else:
+        say(f"controller {controller_id} {outcome}")
 
 
 @app.command("make-dynamic")

@@ -1,4 +1,5 @@
-"""The APIs that change the quorum's voters, at a broker's listeners and, for a voter's own address, between nodes.
+"""The APIs that change the quorum's voters, or forget a controller that is none, at a broker's listeners and, for a
+voter's own address, between nodes.
 
 Not here: what a row has (api.py), and the quorum's description (admin_apis.py).
 """
@@ -32,6 +33,7 @@ def _changes_voters(name: str, request: type[Any], limits: ApiLimits = SMALL) ->
 ADD_VOTER: Final = _changes_voters("AddVoter", messages.AddVoterRequest, _WITH_ENDPOINTS)
 REMOVE_VOTER: Final = _changes_voters("RemoveVoter", messages.RemoveVoterRequest)
 MAKE_QUORUM_DYNAMIC: Final = _changes_voters("MakeQuorumDynamic", messages.MakeQuorumDynamicRequest)
+UNREGISTER_CONTROLLER: Final = _changes_voters("UnregisterController", messages.UnregisterControllerRequest)
 UPDATE_VOTER: Final = Api(
     "UpdateVoter",
     messages.UpdateVoterRequest,

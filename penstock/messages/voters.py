@@ -54,6 +54,14 @@ class MakeQuorumDynamicRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class UnregisterControllerRequest:
+    """A controller that is gone, and votes no more, is to be forgotten by the quorum's leader."""
+
+    controller_id: int
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class VoterChangeResponse:
     """The answer to each of them."""
 
@@ -64,3 +72,4 @@ class VoterChangeResponse:
 
 VOTER_REQUESTS = (AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest, MakeQuorumDynamicRequest)
 VoterRequest = AddVoterRequest | RemoveVoterRequest | UpdateVoterRequest | MakeQuorumDynamicRequest
+"""The requests for another set of voters, as a record of the metadata log."""

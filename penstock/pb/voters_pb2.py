@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from penstock.pb import common_pb2 as penstock_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18penstock/v1/voters.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\"\xae\x01\n\x0f\x41\x64\x64VoterRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x10\n\x08voter_id\x18\x02 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x03 \x01(\t\x12\x30\n\tendpoints\x18\x04 \x03(\x0b\x32\x1d.penstock.v1.ListenerEndpoint\x12\x19\n\x11\x61\x63k_when_appended\x18\x05 \x01(\x08\x12\x12\n\ntimeout_ms\x18\x06 \x01(\x05\"e\n\x10\x41\x64\x64VoterResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\"d\n\x12RemoveVoterRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x10\n\x08voter_id\x18\x02 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x03 \x01(\t\x12\x12\n\ntimeout_ms\x18\x04 \x01(\x05\"h\n\x13RemoveVoterResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\"\x96\x01\n\x12UpdateVoterRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x10\n\x08voter_id\x18\x02 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x03 \x01(\t\x12\x30\n\tendpoints\x18\x04 \x03(\x0b\x32\x1d.penstock.v1.ListenerEndpoint\x12\x12\n\ntimeout_ms\x18\x05 \x01(\x05\"h\n\x13UpdateVoterResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\"B\n\x18MakeQuorumDynamicRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x05\"n\n\x19MakeQuorumDynamicResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18penstock/v1/voters.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\"\xae\x01\n\x0f\x41\x64\x64VoterRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x10\n\x08voter_id\x18\x02 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x03 \x01(\t\x12\x30\n\tendpoints\x18\x04 \x03(\x0b\x32\x1d.penstock.v1.ListenerEndpoint\x12\x19\n\x11\x61\x63k_when_appended\x18\x05 \x01(\x08\x12\x12\n\ntimeout_ms\x18\x06 \x01(\x05\"e\n\x10\x41\x64\x64VoterResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\"d\n\x12RemoveVoterRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x10\n\x08voter_id\x18\x02 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x03 \x01(\t\x12\x12\n\ntimeout_ms\x18\x04 \x01(\x05\"h\n\x13RemoveVoterResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\"\x96\x01\n\x12UpdateVoterRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x10\n\x08voter_id\x18\x02 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x03 \x01(\t\x12\x30\n\tendpoints\x18\x04 \x03(\x0b\x32\x1d.penstock.v1.ListenerEndpoint\x12\x12\n\ntimeout_ms\x18\x05 \x01(\x05\"h\n\x13UpdateVoterResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\"H\n\x1bUnregisterControllerRequest\x12\x15\n\rcontroller_id\x18\x01 \x01(\x05\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x05\"q\n\x1cUnregisterControllerResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\"B\n\x18MakeQuorumDynamicRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x05\"n\n\x19MakeQuorumDynamicResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\x12\x15\n\ris_so_already\x18\x03 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,8 +44,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UPDATEVOTERREQUEST']._serialized_end=706
   _globals['_UPDATEVOTERRESPONSE']._serialized_start=708
   _globals['_UPDATEVOTERRESPONSE']._serialized_end=812
-  _globals['_MAKEQUORUMDYNAMICREQUEST']._serialized_start=814
-  _globals['_MAKEQUORUMDYNAMICREQUEST']._serialized_end=880
-  _globals['_MAKEQUORUMDYNAMICRESPONSE']._serialized_start=882
-  _globals['_MAKEQUORUMDYNAMICRESPONSE']._serialized_end=992
+  _globals['_UNREGISTERCONTROLLERREQUEST']._serialized_start=814
+  _globals['_UNREGISTERCONTROLLERREQUEST']._serialized_end=886
+  _globals['_UNREGISTERCONTROLLERRESPONSE']._serialized_start=888
+  _globals['_UNREGISTERCONTROLLERRESPONSE']._serialized_end=1001
+  _globals['_MAKEQUORUMDYNAMICREQUEST']._serialized_start=1003
+  _globals['_MAKEQUORUMDYNAMICREQUEST']._serialized_end=1069
+  _globals['_MAKEQUORUMDYNAMICRESPONSE']._serialized_start=1071
+  _globals['_MAKEQUORUMDYNAMICRESPONSE']._serialized_end=1181
 # @@protoc_insertion_point(module_scope)

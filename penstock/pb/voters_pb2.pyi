@@ -79,6 +79,24 @@ class UpdateVoterResponse(_message.Message):
     is_so_already: bool
     def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., metadata_offset: _Optional[int] = ..., is_so_already: _Optional[bool] = ...) -> None: ...
 
+class UnregisterControllerRequest(_message.Message):
+    __slots__ = ("controller_id", "timeout_ms")
+    CONTROLLER_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    controller_id: int
+    timeout_ms: int
+    def __init__(self, controller_id: _Optional[int] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class UnregisterControllerResponse(_message.Message):
+    __slots__ = ("error", "metadata_offset", "is_so_already")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    METADATA_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    IS_SO_ALREADY_FIELD_NUMBER: _ClassVar[int]
+    error: _common_pb2.Error
+    metadata_offset: int
+    is_so_already: bool
+    def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., metadata_offset: _Optional[int] = ..., is_so_already: _Optional[bool] = ...) -> None: ...
+
 class MakeQuorumDynamicRequest(_message.Message):
     __slots__ = ("cluster_id", "timeout_ms")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]

@@ -1,4 +1,4 @@
-"""The errors of brokers that register with the controller.
+"""The errors of nodes that register with the controller.
 
 Users import the names from penstock.errors.
 """
@@ -14,6 +14,10 @@ class DuplicateBrokerRegistrationError(ApiError, code=101, name="DUPLICATE_BROKE
 
 class BrokerIdNotRegisteredError(ApiError, code=102, name="BROKER_ID_NOT_REGISTERED"):
     """The broker is not registered."""
+
+
+class ControllerIdNotRegisteredError(ApiError, code=136, name="CONTROLLER_ID_NOT_REGISTERED", nothing_written=True):
+    """The quorum's leader knows no controller of this id that could be forgotten."""
 
 
 class StaleBrokerEpochError(ApiError, code=77, name="STALE_BROKER_EPOCH"):

@@ -170,6 +170,12 @@ class RaftDriver:
         loop = self._leading()
         return self._committed(loop, loop.core.change_voters(change, self._clock.now_ms(), asked_ms))
 
+    def forget_observer(self, replica_id: int) -> int:
+        """Forgets, as the leader, an observer that has not fetched of late; the number of its disks that were known.
+        NotControllerError where this node does not lead."""
+        leadership = self._leading().core.leadership
+        return 0 if leadership is None else leadership.forget_observer(replica_id, self._clock.now_ms())
+
     def subscribe(self, listener: RaftListener) -> None:
         """`listener` gets the committed log from its start, and news of the leader."""
         self._applier.subscribe(listener)

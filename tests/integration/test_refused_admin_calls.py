@@ -58,6 +58,7 @@ CHANGES: dict[str, Callable[[Admin], Any]] = {
     "unregister_broker": lambda admin: admin.unregister_broker(9),
     "add_voter": lambda admin: admin.add_voter(9, "D" * 22, "h:9193"),
     "remove_voter": lambda admin: admin.remove_voter(9, "D" * 22),
+    "unregister_controller": lambda admin: admin.unregister_controller(9),
     "make_quorum_dynamic": lambda admin: admin.make_quorum_dynamic(),
     "upgrade_features": lambda admin: admin.upgrade_features({"metadata.version": 2}),
     "downgrade_features": lambda admin: admin.downgrade_features({"metadata.version": 1}),

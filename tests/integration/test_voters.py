@@ -20,6 +20,8 @@ from broker.kafka.schemas.quorum import (
     Listener,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
 )
 from penstock import Admin
 from penstock.errors import UnsupportedVersionError
@@ -30,6 +32,7 @@ from tests.support.kafka_socket import KafkaSocket
 from tests.support.voters import disk_of
 from tests.support.waiting import wait_until
 
+POLICY_VIOLATION, CONTROLLER_ID_NOT_REGISTERED = 44, 136
 REMEDY = "penstock quorum make-dynamic"
 UNSUPPORTED_VERSION = 35
 
@@ -120,6 +123,9 @@ def test_the_commands_and_kafkas_protocol_change_the_voters_of_running_nodes() -
             removing = RemoveRaftVoterRequest(voter_id=two, voter_directory_id=directory_id)
             assert kafka.ask(removing, 0, RemoveRaftVoterResponse).error_code == 0
             assert two not in shown_voters(cluster.bootstrap)
+            for node_id, code in ((two, POLICY_VIOLATION), (99, CONTROLLER_ID_NOT_REGISTERED)):
+                forgetting = UnregisterControllerRequest(controller_id=node_id)
+                assert kafka.ask(forgetting, 0, UnregisterControllerResponse).error_code == code
             adding = AddRaftVoterRequest(
                 timeout_ms=30_000,
                 voter_id=two,
@@ -134,3 +140,15 @@ def test_the_commands_and_kafkas_protocol_change_the_voters_of_running_nodes() -
             assert gone.returncode == 0, gone.stderr
             wait_until(lambda: (found := admin.describe_quorum()).has_leader and found.leader_id != leader_id)
             admin.create_topic("after", 1, 3)
+
+        cluster.stop(leader_id)
+        others = ",".join(at for node_id, at in enumerate(cluster.bootstrap.split(",")) if node_id != leader_id)
+
+        def is_forgotten() -> bool:
+            asked = penstock("quorum", "unregister", str(leader_id), bootstrap=others)
+            assert asked.returncode == 0 or "within the last" in asked.stderr.decode(), asked.stderr
+            return asked.returncode == 0
+
+        wait_until(is_forgotten)
+        with Admin(others) as admin:
+            assert leader_id not in {one.node_id for one in admin.describe_quorum().observers}

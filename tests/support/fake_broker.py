@@ -271,6 +271,7 @@ class FakeCluster:
         self.loses_next_unregistration = False  # the answer to it
         self.voters: dict[int, tuple[str, str]] = {1: (disk_of(1), "host-1:9193")}  # directory id and address
         self.has_dynamic_quorum = True
+        self.observers_away = {9}
         self.levels, self.supported = {"group.version": 1, "kraft.version": 1, "metadata.version": 1}, 2
         """The levels of features, and the highest that every node knows."""
         self.loses_next_voter_change = False

@@ -14,6 +14,7 @@ from penstock.errors import (
     ERRORS,
     ApiError,
     BrokerIdNotRegisteredError,
+    ControllerIdNotRegisteredError,
     DuplicateVoterError,
     ElectionNotNeededError,
     InvalidPartitionsError,
@@ -481,7 +482,8 @@ class FakeNode:
             )
             voter.directory_id = directory_id if cluster.has_dynamic_quorum else ""
             voter.endpoints.add(name="CONTROLLER", host=host, port=int(port))
-        answer.observers.add(node_id=9, log_end_offset=-1, last_fetch_ms_ago=-1)
+        for node_id in sorted(self._cluster.observers_away):
+            answer.observers.add(node_id=node_id, log_end_offset=-1, last_fetch_ms_ago=-1)
         return answer
 
     def AddVoter(self, request: Any) -> Any:
@@ -503,6 +505,17 @@ class FakeNode:
         else:
             answer.error.CopyFrom(encode_error(VoterNotFoundError(f"no voter has the id {request.voter_id}")))
             answer.is_so_already = True
+        return self._lost_or(answer)
+
+    def UnregisterController(self, request: Any) -> Any:
+        cluster, node_id = self._cluster, request.controller_id
+        answer = voters_pb2.UnregisterControllerResponse(metadata_offset=-1)
+        if node_id in cluster.voters:
+            answer.error.CopyFrom(encode_error(PolicyViolationError(f"controller {node_id} is a voter")))
+        elif node_id not in cluster.observers_away:
+            answer.error.CopyFrom(encode_error(ControllerIdNotRegisteredError(f"no controller {node_id}")))
+            answer.is_so_already = True
+        cluster.observers_away.discard(node_id)
         return self._lost_or(answer)
 
     def DescribeFeatures(self, request: Any) -> Any:

@@ -99,3 +99,15 @@ class RemoveRaftVoterResponse:
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(null="0+", ignorable=True, default=None)
+
+
+@message(key=94, versions="0", flexible="0+")
+class UnregisterControllerRequest:
+    controller_id: int = int32()
+
+
+@message(key=94, versions="0", flexible="0+")
+class UnregisterControllerResponse:
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(null="0+", ignorable=True, default=None)

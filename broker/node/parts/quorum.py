@@ -28,17 +28,18 @@ from broker.quorum.features.node_features import features_info
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
-from broker.quorum.newcomers import Newcomers
 from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_requests import VoterRequests
 from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
+from broker.quorum.voters.newcomers import Newcomers
+from broker.quorum.voters.unregistration import unregister_controller
 from metadata.features import FeatureTable, ranges_of
 from metadata.image import MetadataImage
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.messages.features import DescribeFeaturesRequest, FeaturesInfo, UpdateFeaturesRequest
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
-from penstock.messages.voters import VoterRequest
+from penstock.messages.voters import UnregisterControllerRequest, VoterRequest
 from penstock.types import NO_LEADER, Endpoint, LeaderHint, ListenerEndpoint
 from raft.driver.driver import FAREWELL_MS
 from raft.driver.protocols import LoadedSnapshot
@@ -220,6 +221,8 @@ class QuorumParts:
             raise NotControllerError(f"node {self._config.node_id} has no controller role")
         if isinstance(request, VoterRequest):
             return await self._voter_requests.handle(request)
+        if isinstance(request, UnregisterControllerRequest):
+            return unregister_controller(self.raft, request)
         if isinstance(request, DescribeFeaturesRequest):
             return self._feature_requests.describe()
         if isinstance(request, UpdateFeaturesRequest):

@@ -103,5 +103,6 @@ var codeTable = map[int32]codeMeaning{
 	126:  {"DUPLICATE_VOTER", false, true, false},
 	127:  {"VOTER_NOT_FOUND", false, true, false},
 	128:  {"INVALID_REGULAR_EXPRESSION", false, true, false},
+	136:  {"CONTROLLER_ID_NOT_REGISTERED", false, true, false},
 	1000: {"AUTHENTICATION_REQUIRED", false, true, false},
 }

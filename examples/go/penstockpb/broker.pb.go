@@ -4968,7 +4968,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
 	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
 	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x05\x12\"\n" +
-	"\x1ePARTITION_TROUBLE_KIND_HELD_UP\x10\x062\xb9(\n" +
+	"\x1ePARTITION_TROUBLE_KIND_HELD_UP\x10\x062\xa6)\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -4999,7 +4999,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
 	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12G\n" +
 	"\bAddVoter\x12\x1c.penstock.v1.AddVoterRequest\x1a\x1d.penstock.v1.AddVoterResponse\x12P\n" +
-	"\vRemoveVoter\x12\x1f.penstock.v1.RemoveVoterRequest\x1a .penstock.v1.RemoveVoterResponse\x12b\n" +
+	"\vRemoveVoter\x12\x1f.penstock.v1.RemoveVoterRequest\x1a .penstock.v1.RemoveVoterResponse\x12k\n" +
+	"\x14UnregisterController\x12(.penstock.v1.UnregisterControllerRequest\x1a).penstock.v1.UnregisterControllerResponse\x12b\n" +
 	"\x11MakeQuorumDynamic\x12%.penstock.v1.MakeQuorumDynamicRequest\x1a&.penstock.v1.MakeQuorumDynamicResponse\x12_\n" +
 	"\x10DescribeFeatures\x12$.penstock.v1.DescribeFeaturesRequest\x1a%.penstock.v1.DescribeFeaturesResponse\x12Y\n" +
 	"\x0eUpdateFeatures\x12\".penstock.v1.UpdateFeaturesRequest\x1a#.penstock.v1.UpdateFeaturesResponse\x12_\n" +
@@ -5130,73 +5131,75 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DescribeConfigsRequest)(nil),               // 81: penstock.v1.DescribeConfigsRequest
 	(*AddVoterRequest)(nil),                      // 82: penstock.v1.AddVoterRequest
 	(*RemoveVoterRequest)(nil),                   // 83: penstock.v1.RemoveVoterRequest
-	(*MakeQuorumDynamicRequest)(nil),             // 84: penstock.v1.MakeQuorumDynamicRequest
-	(*DescribeFeaturesRequest)(nil),              // 85: penstock.v1.DescribeFeaturesRequest
-	(*UpdateFeaturesRequest)(nil),                // 86: penstock.v1.UpdateFeaturesRequest
-	(*DescribeLogDirsRequest)(nil),               // 87: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),           // 88: penstock.v1.AlterReplicaLogDirsRequest
-	(*FindCoordinatorRequest)(nil),               // 89: penstock.v1.FindCoordinatorRequest
-	(*ConsumerGroupHeartbeatRequest)(nil),        // 90: penstock.v1.ConsumerGroupHeartbeatRequest
-	(*JoinGroupRequest)(nil),                     // 91: penstock.v1.JoinGroupRequest
-	(*SyncGroupRequest)(nil),                     // 92: penstock.v1.SyncGroupRequest
-	(*HeartbeatRequest)(nil),                     // 93: penstock.v1.HeartbeatRequest
-	(*LeaveGroupRequest)(nil),                    // 94: penstock.v1.LeaveGroupRequest
-	(*OffsetCommitRequest)(nil),                  // 95: penstock.v1.OffsetCommitRequest
-	(*OffsetFetchRequest)(nil),                   // 96: penstock.v1.OffsetFetchRequest
-	(*OffsetDeleteRequest)(nil),                  // 97: penstock.v1.OffsetDeleteRequest
-	(*ListGroupsRequest)(nil),                    // 98: penstock.v1.ListGroupsRequest
-	(*DescribeGroupsRequest)(nil),                // 99: penstock.v1.DescribeGroupsRequest
-	(*DeleteGroupsRequest)(nil),                  // 100: penstock.v1.DeleteGroupsRequest
-	(*AddPartitionsToTxnRequest)(nil),            // 101: penstock.v1.AddPartitionsToTxnRequest
-	(*AddOffsetsToTxnRequest)(nil),               // 102: penstock.v1.AddOffsetsToTxnRequest
-	(*TxnOffsetCommitRequest)(nil),               // 103: penstock.v1.TxnOffsetCommitRequest
-	(*EndTxnRequest)(nil),                        // 104: penstock.v1.EndTxnRequest
-	(*BeginAtomicBatchRequest)(nil),              // 105: penstock.v1.BeginAtomicBatchRequest
-	(*CommitAtomicBatchRequest)(nil),             // 106: penstock.v1.CommitAtomicBatchRequest
-	(*AbortAtomicBatchRequest)(nil),              // 107: penstock.v1.AbortAtomicBatchRequest
-	(*DescribeTransactionsRequest)(nil),          // 108: penstock.v1.DescribeTransactionsRequest
-	(*ListTransactionsRequest)(nil),              // 109: penstock.v1.ListTransactionsRequest
-	(*EndHangingTransactionRequest)(nil),         // 110: penstock.v1.EndHangingTransactionRequest
-	(*AlterConfigsResponse)(nil),                 // 111: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                 // 112: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil),  // 113: penstock.v1.AlterPartitionReassignmentsResponse
-	(*AlterUserScramCredentialsResponse)(nil),    // 114: penstock.v1.AlterUserScramCredentialsResponse
-	(*DescribeUserScramCredentialsResponse)(nil), // 115: penstock.v1.DescribeUserScramCredentialsResponse
-	(*CreateAclsResponse)(nil),                   // 116: penstock.v1.CreateAclsResponse
-	(*DeleteAclsResponse)(nil),                   // 117: penstock.v1.DeleteAclsResponse
-	(*DescribeAclsResponse)(nil),                 // 118: penstock.v1.DescribeAclsResponse
-	(*AlterClientQuotasResponse)(nil),            // 119: penstock.v1.AlterClientQuotasResponse
-	(*DescribeClientQuotasResponse)(nil),         // 120: penstock.v1.DescribeClientQuotasResponse
-	(*DescribeConfigsResponse)(nil),              // 121: penstock.v1.DescribeConfigsResponse
-	(*AddVoterResponse)(nil),                     // 122: penstock.v1.AddVoterResponse
-	(*RemoveVoterResponse)(nil),                  // 123: penstock.v1.RemoveVoterResponse
-	(*MakeQuorumDynamicResponse)(nil),            // 124: penstock.v1.MakeQuorumDynamicResponse
-	(*DescribeFeaturesResponse)(nil),             // 125: penstock.v1.DescribeFeaturesResponse
-	(*UpdateFeaturesResponse)(nil),               // 126: penstock.v1.UpdateFeaturesResponse
-	(*DescribeLogDirsResponse)(nil),              // 127: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),          // 128: penstock.v1.AlterReplicaLogDirsResponse
-	(*FindCoordinatorResponse)(nil),              // 129: penstock.v1.FindCoordinatorResponse
-	(*ConsumerGroupHeartbeatResponse)(nil),       // 130: penstock.v1.ConsumerGroupHeartbeatResponse
-	(*JoinGroupResponse)(nil),                    // 131: penstock.v1.JoinGroupResponse
-	(*SyncGroupResponse)(nil),                    // 132: penstock.v1.SyncGroupResponse
-	(*HeartbeatResponse)(nil),                    // 133: penstock.v1.HeartbeatResponse
-	(*LeaveGroupResponse)(nil),                   // 134: penstock.v1.LeaveGroupResponse
-	(*OffsetCommitResponse)(nil),                 // 135: penstock.v1.OffsetCommitResponse
-	(*OffsetFetchResponse)(nil),                  // 136: penstock.v1.OffsetFetchResponse
-	(*OffsetDeleteResponse)(nil),                 // 137: penstock.v1.OffsetDeleteResponse
-	(*ListGroupsResponse)(nil),                   // 138: penstock.v1.ListGroupsResponse
-	(*DescribeGroupsResponse)(nil),               // 139: penstock.v1.DescribeGroupsResponse
-	(*DeleteGroupsResponse)(nil),                 // 140: penstock.v1.DeleteGroupsResponse
-	(*AddPartitionsToTxnResponse)(nil),           // 141: penstock.v1.AddPartitionsToTxnResponse
-	(*AddOffsetsToTxnResponse)(nil),              // 142: penstock.v1.AddOffsetsToTxnResponse
-	(*TxnOffsetCommitResponse)(nil),              // 143: penstock.v1.TxnOffsetCommitResponse
-	(*EndTxnResponse)(nil),                       // 144: penstock.v1.EndTxnResponse
-	(*BeginAtomicBatchResponse)(nil),             // 145: penstock.v1.BeginAtomicBatchResponse
-	(*CommitAtomicBatchResponse)(nil),            // 146: penstock.v1.CommitAtomicBatchResponse
-	(*AbortAtomicBatchResponse)(nil),             // 147: penstock.v1.AbortAtomicBatchResponse
-	(*DescribeTransactionsResponse)(nil),         // 148: penstock.v1.DescribeTransactionsResponse
-	(*ListTransactionsResponse)(nil),             // 149: penstock.v1.ListTransactionsResponse
-	(*EndHangingTransactionResponse)(nil),        // 150: penstock.v1.EndHangingTransactionResponse
+	(*UnregisterControllerRequest)(nil),          // 84: penstock.v1.UnregisterControllerRequest
+	(*MakeQuorumDynamicRequest)(nil),             // 85: penstock.v1.MakeQuorumDynamicRequest
+	(*DescribeFeaturesRequest)(nil),              // 86: penstock.v1.DescribeFeaturesRequest
+	(*UpdateFeaturesRequest)(nil),                // 87: penstock.v1.UpdateFeaturesRequest
+	(*DescribeLogDirsRequest)(nil),               // 88: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),           // 89: penstock.v1.AlterReplicaLogDirsRequest
+	(*FindCoordinatorRequest)(nil),               // 90: penstock.v1.FindCoordinatorRequest
+	(*ConsumerGroupHeartbeatRequest)(nil),        // 91: penstock.v1.ConsumerGroupHeartbeatRequest
+	(*JoinGroupRequest)(nil),                     // 92: penstock.v1.JoinGroupRequest
+	(*SyncGroupRequest)(nil),                     // 93: penstock.v1.SyncGroupRequest
+	(*HeartbeatRequest)(nil),                     // 94: penstock.v1.HeartbeatRequest
+	(*LeaveGroupRequest)(nil),                    // 95: penstock.v1.LeaveGroupRequest
+	(*OffsetCommitRequest)(nil),                  // 96: penstock.v1.OffsetCommitRequest
+	(*OffsetFetchRequest)(nil),                   // 97: penstock.v1.OffsetFetchRequest
+	(*OffsetDeleteRequest)(nil),                  // 98: penstock.v1.OffsetDeleteRequest
+	(*ListGroupsRequest)(nil),                    // 99: penstock.v1.ListGroupsRequest
+	(*DescribeGroupsRequest)(nil),                // 100: penstock.v1.DescribeGroupsRequest
+	(*DeleteGroupsRequest)(nil),                  // 101: penstock.v1.DeleteGroupsRequest
+	(*AddPartitionsToTxnRequest)(nil),            // 102: penstock.v1.AddPartitionsToTxnRequest
+	(*AddOffsetsToTxnRequest)(nil),               // 103: penstock.v1.AddOffsetsToTxnRequest
+	(*TxnOffsetCommitRequest)(nil),               // 104: penstock.v1.TxnOffsetCommitRequest
+	(*EndTxnRequest)(nil),                        // 105: penstock.v1.EndTxnRequest
+	(*BeginAtomicBatchRequest)(nil),              // 106: penstock.v1.BeginAtomicBatchRequest
+	(*CommitAtomicBatchRequest)(nil),             // 107: penstock.v1.CommitAtomicBatchRequest
+	(*AbortAtomicBatchRequest)(nil),              // 108: penstock.v1.AbortAtomicBatchRequest
+	(*DescribeTransactionsRequest)(nil),          // 109: penstock.v1.DescribeTransactionsRequest
+	(*ListTransactionsRequest)(nil),              // 110: penstock.v1.ListTransactionsRequest
+	(*EndHangingTransactionRequest)(nil),         // 111: penstock.v1.EndHangingTransactionRequest
+	(*AlterConfigsResponse)(nil),                 // 112: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                 // 113: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil),  // 114: penstock.v1.AlterPartitionReassignmentsResponse
+	(*AlterUserScramCredentialsResponse)(nil),    // 115: penstock.v1.AlterUserScramCredentialsResponse
+	(*DescribeUserScramCredentialsResponse)(nil), // 116: penstock.v1.DescribeUserScramCredentialsResponse
+	(*CreateAclsResponse)(nil),                   // 117: penstock.v1.CreateAclsResponse
+	(*DeleteAclsResponse)(nil),                   // 118: penstock.v1.DeleteAclsResponse
+	(*DescribeAclsResponse)(nil),                 // 119: penstock.v1.DescribeAclsResponse
+	(*AlterClientQuotasResponse)(nil),            // 120: penstock.v1.AlterClientQuotasResponse
+	(*DescribeClientQuotasResponse)(nil),         // 121: penstock.v1.DescribeClientQuotasResponse
+	(*DescribeConfigsResponse)(nil),              // 122: penstock.v1.DescribeConfigsResponse
+	(*AddVoterResponse)(nil),                     // 123: penstock.v1.AddVoterResponse
+	(*RemoveVoterResponse)(nil),                  // 124: penstock.v1.RemoveVoterResponse
+	(*UnregisterControllerResponse)(nil),         // 125: penstock.v1.UnregisterControllerResponse
+	(*MakeQuorumDynamicResponse)(nil),            // 126: penstock.v1.MakeQuorumDynamicResponse
+	(*DescribeFeaturesResponse)(nil),             // 127: penstock.v1.DescribeFeaturesResponse
+	(*UpdateFeaturesResponse)(nil),               // 128: penstock.v1.UpdateFeaturesResponse
+	(*DescribeLogDirsResponse)(nil),              // 129: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),          // 130: penstock.v1.AlterReplicaLogDirsResponse
+	(*FindCoordinatorResponse)(nil),              // 131: penstock.v1.FindCoordinatorResponse
+	(*ConsumerGroupHeartbeatResponse)(nil),       // 132: penstock.v1.ConsumerGroupHeartbeatResponse
+	(*JoinGroupResponse)(nil),                    // 133: penstock.v1.JoinGroupResponse
+	(*SyncGroupResponse)(nil),                    // 134: penstock.v1.SyncGroupResponse
+	(*HeartbeatResponse)(nil),                    // 135: penstock.v1.HeartbeatResponse
+	(*LeaveGroupResponse)(nil),                   // 136: penstock.v1.LeaveGroupResponse
+	(*OffsetCommitResponse)(nil),                 // 137: penstock.v1.OffsetCommitResponse
+	(*OffsetFetchResponse)(nil),                  // 138: penstock.v1.OffsetFetchResponse
+	(*OffsetDeleteResponse)(nil),                 // 139: penstock.v1.OffsetDeleteResponse
+	(*ListGroupsResponse)(nil),                   // 140: penstock.v1.ListGroupsResponse
+	(*DescribeGroupsResponse)(nil),               // 141: penstock.v1.DescribeGroupsResponse
+	(*DeleteGroupsResponse)(nil),                 // 142: penstock.v1.DeleteGroupsResponse
+	(*AddPartitionsToTxnResponse)(nil),           // 143: penstock.v1.AddPartitionsToTxnResponse
+	(*AddOffsetsToTxnResponse)(nil),              // 144: penstock.v1.AddOffsetsToTxnResponse
+	(*TxnOffsetCommitResponse)(nil),              // 145: penstock.v1.TxnOffsetCommitResponse
+	(*EndTxnResponse)(nil),                       // 146: penstock.v1.EndTxnResponse
+	(*BeginAtomicBatchResponse)(nil),             // 147: penstock.v1.BeginAtomicBatchResponse
+	(*CommitAtomicBatchResponse)(nil),            // 148: penstock.v1.CommitAtomicBatchResponse
+	(*AbortAtomicBatchResponse)(nil),             // 149: penstock.v1.AbortAtomicBatchResponse
+	(*DescribeTransactionsResponse)(nil),         // 150: penstock.v1.DescribeTransactionsResponse
+	(*ListTransactionsResponse)(nil),             // 151: penstock.v1.ListTransactionsResponse
+	(*EndHangingTransactionResponse)(nil),        // 152: penstock.v1.EndHangingTransactionResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,   // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
@@ -5282,92 +5285,94 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	58,  // 80: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
 	82,  // 81: penstock.v1.Broker.AddVoter:input_type -> penstock.v1.AddVoterRequest
 	83,  // 82: penstock.v1.Broker.RemoveVoter:input_type -> penstock.v1.RemoveVoterRequest
-	84,  // 83: penstock.v1.Broker.MakeQuorumDynamic:input_type -> penstock.v1.MakeQuorumDynamicRequest
-	85,  // 84: penstock.v1.Broker.DescribeFeatures:input_type -> penstock.v1.DescribeFeaturesRequest
-	86,  // 85: penstock.v1.Broker.UpdateFeatures:input_type -> penstock.v1.UpdateFeaturesRequest
-	61,  // 86: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	87,  // 87: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	88,  // 88: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	89,  // 89: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
-	90,  // 90: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
-	91,  // 91: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
-	92,  // 92: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
-	93,  // 93: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
-	94,  // 94: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
-	95,  // 95: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
-	96,  // 96: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
-	97,  // 97: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
-	98,  // 98: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
-	99,  // 99: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
-	100, // 100: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
-	101, // 101: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
-	102, // 102: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
-	103, // 103: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
-	104, // 104: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
-	105, // 105: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
-	106, // 106: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
-	107, // 107: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
-	108, // 108: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
-	109, // 109: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
-	110, // 110: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
-	3,   // 111: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,   // 112: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	14,  // 113: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	18,  // 114: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	21,  // 115: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	27,  // 116: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	31,  // 117: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	33,  // 118: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	36,  // 119: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	39,  // 120: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	41,  // 121: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
-	44,  // 122: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
-	111, // 123: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	112, // 124: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	113, // 125: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	48,  // 126: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	114, // 127: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
-	115, // 128: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
-	116, // 129: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
-	117, // 130: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
-	118, // 131: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
-	119, // 132: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
-	120, // 133: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
-	121, // 134: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	50,  // 135: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	59,  // 136: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	122, // 137: penstock.v1.Broker.AddVoter:output_type -> penstock.v1.AddVoterResponse
-	123, // 138: penstock.v1.Broker.RemoveVoter:output_type -> penstock.v1.RemoveVoterResponse
-	124, // 139: penstock.v1.Broker.MakeQuorumDynamic:output_type -> penstock.v1.MakeQuorumDynamicResponse
-	125, // 140: penstock.v1.Broker.DescribeFeatures:output_type -> penstock.v1.DescribeFeaturesResponse
-	126, // 141: penstock.v1.Broker.UpdateFeatures:output_type -> penstock.v1.UpdateFeaturesResponse
-	62,  // 142: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	127, // 143: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	128, // 144: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	129, // 145: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
-	130, // 146: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
-	131, // 147: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
-	132, // 148: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
-	133, // 149: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
-	134, // 150: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
-	135, // 151: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
-	136, // 152: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
-	137, // 153: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
-	138, // 154: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
-	139, // 155: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
-	140, // 156: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
-	141, // 157: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
-	142, // 158: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
-	143, // 159: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
-	144, // 160: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
-	145, // 161: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
-	146, // 162: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
-	147, // 163: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
-	148, // 164: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
-	149, // 165: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
-	150, // 166: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
-	111, // [111:167] is the sub-list for method output_type
-	55,  // [55:111] is the sub-list for method input_type
+	84,  // 83: penstock.v1.Broker.UnregisterController:input_type -> penstock.v1.UnregisterControllerRequest
+	85,  // 84: penstock.v1.Broker.MakeQuorumDynamic:input_type -> penstock.v1.MakeQuorumDynamicRequest
+	86,  // 85: penstock.v1.Broker.DescribeFeatures:input_type -> penstock.v1.DescribeFeaturesRequest
+	87,  // 86: penstock.v1.Broker.UpdateFeatures:input_type -> penstock.v1.UpdateFeaturesRequest
+	61,  // 87: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	88,  // 88: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	89,  // 89: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	90,  // 90: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
+	91,  // 91: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
+	92,  // 92: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
+	93,  // 93: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
+	94,  // 94: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
+	95,  // 95: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
+	96,  // 96: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
+	97,  // 97: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
+	98,  // 98: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
+	99,  // 99: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
+	100, // 100: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
+	101, // 101: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
+	102, // 102: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
+	103, // 103: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
+	104, // 104: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
+	105, // 105: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
+	106, // 106: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
+	107, // 107: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
+	108, // 108: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
+	109, // 109: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
+	110, // 110: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
+	111, // 111: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
+	3,   // 112: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,   // 113: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	14,  // 114: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	18,  // 115: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	21,  // 116: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	27,  // 117: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	31,  // 118: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	33,  // 119: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	36,  // 120: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	39,  // 121: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	41,  // 122: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
+	44,  // 123: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
+	112, // 124: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	113, // 125: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	114, // 126: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	48,  // 127: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	115, // 128: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
+	116, // 129: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
+	117, // 130: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
+	118, // 131: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
+	119, // 132: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
+	120, // 133: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
+	121, // 134: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
+	122, // 135: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	50,  // 136: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	59,  // 137: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	123, // 138: penstock.v1.Broker.AddVoter:output_type -> penstock.v1.AddVoterResponse
+	124, // 139: penstock.v1.Broker.RemoveVoter:output_type -> penstock.v1.RemoveVoterResponse
+	125, // 140: penstock.v1.Broker.UnregisterController:output_type -> penstock.v1.UnregisterControllerResponse
+	126, // 141: penstock.v1.Broker.MakeQuorumDynamic:output_type -> penstock.v1.MakeQuorumDynamicResponse
+	127, // 142: penstock.v1.Broker.DescribeFeatures:output_type -> penstock.v1.DescribeFeaturesResponse
+	128, // 143: penstock.v1.Broker.UpdateFeatures:output_type -> penstock.v1.UpdateFeaturesResponse
+	62,  // 144: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	129, // 145: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	130, // 146: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	131, // 147: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
+	132, // 148: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
+	133, // 149: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
+	134, // 150: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
+	135, // 151: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
+	136, // 152: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
+	137, // 153: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
+	138, // 154: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
+	139, // 155: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
+	140, // 156: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
+	141, // 157: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
+	142, // 158: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
+	143, // 159: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
+	144, // 160: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
+	145, // 161: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
+	146, // 162: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
+	147, // 163: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
+	148, // 164: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
+	149, // 165: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
+	150, // 166: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
+	151, // 167: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
+	152, // 168: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
+	112, // [112:169] is the sub-list for method output_type
+	55,  // [55:112] is the sub-list for method input_type
 	55,  // [55:55] is the sub-list for extension type_name
 	55,  // [55:55] is the sub-list for extension extendee
 	0,   // [0:55] is the sub-list for field type_name

@@ -55,6 +55,7 @@ const (
 	Broker_DescribeQuorum_FullMethodName               = "/penstock.v1.Broker/DescribeQuorum"
 	Broker_AddVoter_FullMethodName                     = "/penstock.v1.Broker/AddVoter"
 	Broker_RemoveVoter_FullMethodName                  = "/penstock.v1.Broker/RemoveVoter"
+	Broker_UnregisterController_FullMethodName         = "/penstock.v1.Broker/UnregisterController"
 	Broker_MakeQuorumDynamic_FullMethodName            = "/penstock.v1.Broker/MakeQuorumDynamic"
 	Broker_DescribeFeatures_FullMethodName             = "/penstock.v1.Broker/DescribeFeatures"
 	Broker_UpdateFeatures_FullMethodName               = "/penstock.v1.Broker/UpdateFeatures"
@@ -121,6 +122,7 @@ type BrokerClient interface {
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
 	AddVoter(ctx context.Context, in *AddVoterRequest, opts ...grpc.CallOption) (*AddVoterResponse, error)
 	RemoveVoter(ctx context.Context, in *RemoveVoterRequest, opts ...grpc.CallOption) (*RemoveVoterResponse, error)
+	UnregisterController(ctx context.Context, in *UnregisterControllerRequest, opts ...grpc.CallOption) (*UnregisterControllerResponse, error)
 	MakeQuorumDynamic(ctx context.Context, in *MakeQuorumDynamicRequest, opts ...grpc.CallOption) (*MakeQuorumDynamicResponse, error)
 	DescribeFeatures(ctx context.Context, in *DescribeFeaturesRequest, opts ...grpc.CallOption) (*DescribeFeaturesResponse, error)
 	UpdateFeatures(ctx context.Context, in *UpdateFeaturesRequest, opts ...grpc.CallOption) (*UpdateFeaturesResponse, error)
@@ -446,6 +448,16 @@ func (c *brokerClient) RemoveVoter(ctx context.Context, in *RemoveVoterRequest, 
 	return out, nil
 }
 
+func (c *brokerClient) UnregisterController(ctx context.Context, in *UnregisterControllerRequest, opts ...grpc.CallOption) (*UnregisterControllerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnregisterControllerResponse)
+	err := c.cc.Invoke(ctx, Broker_UnregisterController_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) MakeQuorumDynamic(ctx context.Context, in *MakeQuorumDynamicRequest, opts ...grpc.CallOption) (*MakeQuorumDynamicResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MakeQuorumDynamicResponse)
@@ -762,6 +774,7 @@ type BrokerServer interface {
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
 	AddVoter(context.Context, *AddVoterRequest) (*AddVoterResponse, error)
 	RemoveVoter(context.Context, *RemoveVoterRequest) (*RemoveVoterResponse, error)
+	UnregisterController(context.Context, *UnregisterControllerRequest) (*UnregisterControllerResponse, error)
 	MakeQuorumDynamic(context.Context, *MakeQuorumDynamicRequest) (*MakeQuorumDynamicResponse, error)
 	DescribeFeatures(context.Context, *DescribeFeaturesRequest) (*DescribeFeaturesResponse, error)
 	UpdateFeatures(context.Context, *UpdateFeaturesRequest) (*UpdateFeaturesResponse, error)
@@ -884,6 +897,9 @@ func (UnimplementedBrokerServer) AddVoter(context.Context, *AddVoterRequest) (*A
 }
 func (UnimplementedBrokerServer) RemoveVoter(context.Context, *RemoveVoterRequest) (*RemoveVoterResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method RemoveVoter not implemented")
+}
+func (UnimplementedBrokerServer) UnregisterController(context.Context, *UnregisterControllerRequest) (*UnregisterControllerResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method UnregisterController not implemented")
 }
 func (UnimplementedBrokerServer) MakeQuorumDynamic(context.Context, *MakeQuorumDynamicRequest) (*MakeQuorumDynamicResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method MakeQuorumDynamic not implemented")
@@ -1468,6 +1484,24 @@ func _Broker_RemoveVoter_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(BrokerServer).RemoveVoter(ctx, req.(*RemoveVoterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_UnregisterController_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnregisterControllerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).UnregisterController(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_UnregisterController_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).UnregisterController(ctx, req.(*UnregisterControllerRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -2086,6 +2120,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveVoter",
 			Handler:    _Broker_RemoveVoter_Handler,
+		},
+		{
+			MethodName: "UnregisterController",
+			Handler:    _Broker_UnregisterController_Handler,
 		},
 		{
 			MethodName: "MakeQuorumDynamic",

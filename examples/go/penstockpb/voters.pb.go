@@ -433,6 +433,118 @@ func (x *UpdateVoterResponse) GetIsSoAlready() bool {
 	return false
 }
 
+type UnregisterControllerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ControllerId  int32                  `protobuf:"varint,1,opt,name=controller_id,json=controllerId,proto3" json:"controller_id,omitempty"`
+	TimeoutMs     int32                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnregisterControllerRequest) Reset() {
+	*x = UnregisterControllerRequest{}
+	mi := &file_penstock_v1_voters_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnregisterControllerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnregisterControllerRequest) ProtoMessage() {}
+
+func (x *UnregisterControllerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_voters_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnregisterControllerRequest.ProtoReflect.Descriptor instead.
+func (*UnregisterControllerRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_voters_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UnregisterControllerRequest) GetControllerId() int32 {
+	if x != nil {
+		return x.ControllerId
+	}
+	return 0
+}
+
+func (x *UnregisterControllerRequest) GetTimeoutMs() int32 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+type UnregisterControllerResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Error          *Error                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`                                          // CONTROLLER_ID_NOT_REGISTERED; POLICY_VIOLATION while it votes, or runs
+	MetadataOffset int64                  `protobuf:"varint,2,opt,name=metadata_offset,json=metadataOffset,proto3" json:"metadata_offset,omitempty"` // -1: the metadata says nothing of it
+	IsSoAlready    bool                   `protobuf:"varint,3,opt,name=is_so_already,json=isSoAlready,proto3" json:"is_so_already,omitempty"`        // the error says no more than that the controller is not known
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *UnregisterControllerResponse) Reset() {
+	*x = UnregisterControllerResponse{}
+	mi := &file_penstock_v1_voters_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnregisterControllerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnregisterControllerResponse) ProtoMessage() {}
+
+func (x *UnregisterControllerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_voters_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnregisterControllerResponse.ProtoReflect.Descriptor instead.
+func (*UnregisterControllerResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_voters_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UnregisterControllerResponse) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *UnregisterControllerResponse) GetMetadataOffset() int64 {
+	if x != nil {
+		return x.MetadataOffset
+	}
+	return 0
+}
+
+func (x *UnregisterControllerResponse) GetIsSoAlready() bool {
+	if x != nil {
+		return x.IsSoAlready
+	}
+	return false
+}
+
 type MakeQuorumDynamicRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
@@ -443,7 +555,7 @@ type MakeQuorumDynamicRequest struct {
 
 func (x *MakeQuorumDynamicRequest) Reset() {
 	*x = MakeQuorumDynamicRequest{}
-	mi := &file_penstock_v1_voters_proto_msgTypes[6]
+	mi := &file_penstock_v1_voters_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -455,7 +567,7 @@ func (x *MakeQuorumDynamicRequest) String() string {
 func (*MakeQuorumDynamicRequest) ProtoMessage() {}
 
 func (x *MakeQuorumDynamicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_voters_proto_msgTypes[6]
+	mi := &file_penstock_v1_voters_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -468,7 +580,7 @@ func (x *MakeQuorumDynamicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeQuorumDynamicRequest.ProtoReflect.Descriptor instead.
 func (*MakeQuorumDynamicRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_voters_proto_rawDescGZIP(), []int{6}
+	return file_penstock_v1_voters_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *MakeQuorumDynamicRequest) GetClusterId() string {
@@ -496,7 +608,7 @@ type MakeQuorumDynamicResponse struct {
 
 func (x *MakeQuorumDynamicResponse) Reset() {
 	*x = MakeQuorumDynamicResponse{}
-	mi := &file_penstock_v1_voters_proto_msgTypes[7]
+	mi := &file_penstock_v1_voters_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +620,7 @@ func (x *MakeQuorumDynamicResponse) String() string {
 func (*MakeQuorumDynamicResponse) ProtoMessage() {}
 
 func (x *MakeQuorumDynamicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_voters_proto_msgTypes[7]
+	mi := &file_penstock_v1_voters_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +633,7 @@ func (x *MakeQuorumDynamicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeQuorumDynamicResponse.ProtoReflect.Descriptor instead.
 func (*MakeQuorumDynamicResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_voters_proto_rawDescGZIP(), []int{7}
+	return file_penstock_v1_voters_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *MakeQuorumDynamicResponse) GetError() *Error {
@@ -585,6 +697,14 @@ const file_penstock_v1_voters_proto_rawDesc = "" +
 	"\x13UpdateVoterResponse\x12(\n" +
 	"\x05error\x18\x01 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12'\n" +
 	"\x0fmetadata_offset\x18\x02 \x01(\x03R\x0emetadataOffset\x12\"\n" +
+	"\ris_so_already\x18\x03 \x01(\bR\visSoAlready\"a\n" +
+	"\x1bUnregisterControllerRequest\x12#\n" +
+	"\rcontroller_id\x18\x01 \x01(\x05R\fcontrollerId\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x05R\ttimeoutMs\"\x95\x01\n" +
+	"\x1cUnregisterControllerResponse\x12(\n" +
+	"\x05error\x18\x01 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12'\n" +
+	"\x0fmetadata_offset\x18\x02 \x01(\x03R\x0emetadataOffset\x12\"\n" +
 	"\ris_so_already\x18\x03 \x01(\bR\visSoAlready\"X\n" +
 	"\x18MakeQuorumDynamicRequest\x12\x1d\n" +
 	"\n" +
@@ -608,31 +728,34 @@ func file_penstock_v1_voters_proto_rawDescGZIP() []byte {
 	return file_penstock_v1_voters_proto_rawDescData
 }
 
-var file_penstock_v1_voters_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_penstock_v1_voters_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_penstock_v1_voters_proto_goTypes = []any{
-	(*AddVoterRequest)(nil),           // 0: penstock.v1.AddVoterRequest
-	(*AddVoterResponse)(nil),          // 1: penstock.v1.AddVoterResponse
-	(*RemoveVoterRequest)(nil),        // 2: penstock.v1.RemoveVoterRequest
-	(*RemoveVoterResponse)(nil),       // 3: penstock.v1.RemoveVoterResponse
-	(*UpdateVoterRequest)(nil),        // 4: penstock.v1.UpdateVoterRequest
-	(*UpdateVoterResponse)(nil),       // 5: penstock.v1.UpdateVoterResponse
-	(*MakeQuorumDynamicRequest)(nil),  // 6: penstock.v1.MakeQuorumDynamicRequest
-	(*MakeQuorumDynamicResponse)(nil), // 7: penstock.v1.MakeQuorumDynamicResponse
-	(*ListenerEndpoint)(nil),          // 8: penstock.v1.ListenerEndpoint
-	(*Error)(nil),                     // 9: penstock.v1.Error
+	(*AddVoterRequest)(nil),              // 0: penstock.v1.AddVoterRequest
+	(*AddVoterResponse)(nil),             // 1: penstock.v1.AddVoterResponse
+	(*RemoveVoterRequest)(nil),           // 2: penstock.v1.RemoveVoterRequest
+	(*RemoveVoterResponse)(nil),          // 3: penstock.v1.RemoveVoterResponse
+	(*UpdateVoterRequest)(nil),           // 4: penstock.v1.UpdateVoterRequest
+	(*UpdateVoterResponse)(nil),          // 5: penstock.v1.UpdateVoterResponse
+	(*UnregisterControllerRequest)(nil),  // 6: penstock.v1.UnregisterControllerRequest
+	(*UnregisterControllerResponse)(nil), // 7: penstock.v1.UnregisterControllerResponse
+	(*MakeQuorumDynamicRequest)(nil),     // 8: penstock.v1.MakeQuorumDynamicRequest
+	(*MakeQuorumDynamicResponse)(nil),    // 9: penstock.v1.MakeQuorumDynamicResponse
+	(*ListenerEndpoint)(nil),             // 10: penstock.v1.ListenerEndpoint
+	(*Error)(nil),                        // 11: penstock.v1.Error
 }
 var file_penstock_v1_voters_proto_depIdxs = []int32{
-	8, // 0: penstock.v1.AddVoterRequest.endpoints:type_name -> penstock.v1.ListenerEndpoint
-	9, // 1: penstock.v1.AddVoterResponse.error:type_name -> penstock.v1.Error
-	9, // 2: penstock.v1.RemoveVoterResponse.error:type_name -> penstock.v1.Error
-	8, // 3: penstock.v1.UpdateVoterRequest.endpoints:type_name -> penstock.v1.ListenerEndpoint
-	9, // 4: penstock.v1.UpdateVoterResponse.error:type_name -> penstock.v1.Error
-	9, // 5: penstock.v1.MakeQuorumDynamicResponse.error:type_name -> penstock.v1.Error
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	10, // 0: penstock.v1.AddVoterRequest.endpoints:type_name -> penstock.v1.ListenerEndpoint
+	11, // 1: penstock.v1.AddVoterResponse.error:type_name -> penstock.v1.Error
+	11, // 2: penstock.v1.RemoveVoterResponse.error:type_name -> penstock.v1.Error
+	10, // 3: penstock.v1.UpdateVoterRequest.endpoints:type_name -> penstock.v1.ListenerEndpoint
+	11, // 4: penstock.v1.UpdateVoterResponse.error:type_name -> penstock.v1.Error
+	11, // 5: penstock.v1.UnregisterControllerResponse.error:type_name -> penstock.v1.Error
+	11, // 6: penstock.v1.MakeQuorumDynamicResponse.error:type_name -> penstock.v1.Error
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_voters_proto_init() }
@@ -647,7 +770,7 @@ func file_penstock_v1_voters_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_voters_proto_rawDesc), len(file_penstock_v1_voters_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

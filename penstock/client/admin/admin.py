@@ -74,6 +74,7 @@ class Admin:
     describe_metadata = blocking_awaited(MetadataCalls.describe_metadata, "_metadata")
     add_voter = blocking_awaited(QuorumCalls.add_voter, "_quorum")
     remove_voter = blocking_awaited(QuorumCalls.remove_voter, "_quorum")
+    unregister_controller = blocking_awaited(QuorumCalls.unregister_controller, "_quorum")
     make_quorum_dynamic = blocking_awaited(QuorumCalls.make_quorum_dynamic, "_quorum")
     describe_features = blocking_awaited(FeatureCalls.describe_features, "_features")
     upgrade_features = blocking_awaited(FeatureCalls.upgrade_features, "_features")

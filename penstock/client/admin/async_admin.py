@@ -277,6 +277,7 @@ class AsyncAdmin:
     describe_metadata = awaited(MetadataCalls.describe_metadata, "_metadata")
     add_voter = awaited(QuorumCalls.add_voter, "_quorum")
     remove_voter = awaited(QuorumCalls.remove_voter, "_quorum")
+    unregister_controller = awaited(QuorumCalls.unregister_controller, "_quorum")
     make_quorum_dynamic = awaited(QuorumCalls.make_quorum_dynamic, "_quorum")
     describe_features = awaited(FeatureCalls.describe_features, "_features")
     upgrade_features = awaited(FeatureCalls.upgrade_features, "_features")

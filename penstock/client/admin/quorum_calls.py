@@ -1,4 +1,4 @@
-"""The calls of Admin that change the quorum's voters, as its faces have them (KIP-853).
+"""The calls of Admin that change the quorum's voters, or forget a controller, as its faces have them (KIP-853).
 
 A change is over when every broker in service has heard of it. One whose answer was lost is asked for again, and a
 repetition that finds it done for the very same disk is a success (`penstock/messages/repetitions.py`). Not here: which
@@ -15,11 +15,12 @@ from penstock.client.admin.configs import wait_heard
 from penstock.client.cluster import arguments
 from penstock.client.options.options import parse_address
 from penstock.messages.api import Api
-from penstock.messages.voter_apis import ADD_VOTER, MAKE_QUORUM_DYNAMIC, REMOVE_VOTER
+from penstock.messages.voter_apis import ADD_VOTER, MAKE_QUORUM_DYNAMIC, REMOVE_VOTER, UNREGISTER_CONTROLLER
 from penstock.messages.voters import (
     AddVoterRequest,
     MakeQuorumDynamicRequest,
     RemoveVoterRequest,
+    UnregisterControllerRequest,
     VoterChangeResponse,
 )
 from penstock.types import ListenerEndpoint
@@ -30,7 +31,7 @@ CONTROLLER_PORT: Final = 9193
 
 
 class QuorumCalls:
-    """The changes of voters, over the connections of one admin client."""
+    """The changes of voters, and of other controllers, over the connections of one admin client."""
 
     def __init__(self, core: AdminCore) -> None:
         self._core = core
@@ -58,6 +59,15 @@ class QuorumCalls:
         The voters stay those that they are. It cannot be undone. Each voter must run with a release that can do it.
         """
         await self._change(MAKE_QUORUM_DYNAMIC, MakeQuorumDynamicRequest())
+
+    async def unregister_controller(self, controller_id: int) -> None:
+        """Makes the quorum's leader forget a controller that is gone for good, and votes no more.
+
+        `describe_quorum` shows it as an observer until then, or until there is another leader. PolicyViolationError
+        while it is a voter, and while it runs; ControllerIdNotRegisteredError if the leader knows none of this id.
+        """
+        arguments.checked_number("controller_id", controller_id, 0, arguments.MAX_INT32)
+        await self._change(UNREGISTER_CONTROLLER, UnregisterControllerRequest(controller_id))
 
     async def _change(self, api: Api[Any, VoterChangeResponse], request: Any) -> None:
         deadline_ms = await self._core.begin()

@@ -24,7 +24,7 @@ from penstock.messages.groups.group_apis import CONSUMER_GROUP_HEARTBEAT, HEARTB
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.messages.nodes.node_apis import ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER
 from penstock.messages.topics import CreateTopicsRequest, NewTopic
-from penstock.messages.voters import VOTER_REQUESTS
+from penstock.messages.voters import VOTER_REQUESTS, UnregisterControllerRequest
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
@@ -150,7 +150,10 @@ def test_the_controller_decides_every_api_that_is_its_own() -> None:
     asked = [api for api in APIS.values() if api.kind in (ApiKind.FORWARDED, ApiKind.CONTROLLER)]
     with_more = {api.request for api in (ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER)}
     with_more.add(UpdateFeaturesRequest)
-    assert {api.request for api in asked} == DECISIONS.keys() | with_more | set(VOTER_REQUESTS)
+    assert {api.request for api in asked} == DECISIONS.keys() | with_more | {
+        *VOTER_REQUESTS,
+        UnregisterControllerRequest,
+    }
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ KAFKAS = {
     "AddVoter": Operation.ALTER,
     "DescribeFeatures": Operation.DESCRIBE,
     "RemoveVoter": Operation.ALTER,
+    "UnregisterController": Operation.ALTER,
     "MakeQuorumDynamic": Operation.ALTER,
     "DescribeLogDirs": Operation.DESCRIBE,
     "AlterReplicaLogDirs": Operation.ALTER,

@@ -1,6 +1,7 @@
 """AddRaftVoter 0 to 1 and RemoveRaftVoter 0 (KIP-853): another controller votes in the quorum, or one does no more.
+UnregisterController 0: one that is gone is forgotten.
 
-A broker forwards both to the quorum's leader, which waits for what a moment may bring, as Kafka's does. RemoveRaftVoter
+A broker forwards each to the quorum's leader, which waits for what a moment may bring, as Kafka's does. RemoveRaftVoter
 has no time of its own, so it has the one that a request has here without one. UpdateRaftVoter (82) is between nodes,
 which speak gRPC with each other. A static quorum is made dynamic by `kraft.version` 1 (features.py).
 """
@@ -18,10 +19,12 @@ from broker.kafka.schemas.quorum import (
     AddRaftVoterResponse,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
 )
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages import voters
-from penstock.messages.voter_apis import ADD_VOTER, ENDPOINTS_MAX, REMOVE_VOTER
+from penstock.messages.voter_apis import ADD_VOTER, ENDPOINTS_MAX, REMOVE_VOTER, UNREGISTER_CONTROLLER
 from penstock.types import Endpoint, ListenerEndpoint
 
 ELEMENTS_MAX: Final = 100
@@ -50,12 +53,20 @@ def remove_raft_voter(asked: Asked, body: RemoveRaftVoterRequest) -> Plan:
     return remove_failed(asked, body, answer.error)
 
 
+def unregister_controller(asked: Asked, body: UnregisterControllerRequest) -> Plan:
+    answer: voters.VoterChangeResponse = yield Ask(
+        UNREGISTER_CONTROLLER.name, voters.UnregisterControllerRequest(body.controller_id)
+    )
+    return unregister_failed(asked, body, answer.error)
+
+
 def _failed(response: Any, api: str, asked: Asked, body: Any, error: ApiError | None) -> Any:
     return response(error_code=code_of(error, api, asked.version), error_message=message_of(error))
 
 
 add_failed: Final = partial(_failed, AddRaftVoterResponse, ADD_VOTER.name)
 remove_failed: Final = partial(_failed, RemoveRaftVoterResponse, REMOVE_VOTER.name)
+unregister_failed: Final = partial(_failed, UnregisterControllerResponse, UNREGISTER_CONTROLLER.name)
 
 SERVED: Final = (
     serves(
@@ -73,5 +84,12 @@ SERVED: Final = (
         alone(remove_raft_voter),
         failed=remove_failed,
         elements_max=ELEMENTS_MAX,
+    ),
+    serves(
+        UnregisterControllerRequest,
+        UnregisterControllerResponse,
+        (0, 0),
+        alone(unregister_controller),
+        failed=unregister_failed,
     ),
 )

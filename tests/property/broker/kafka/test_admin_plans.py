@@ -44,7 +44,8 @@ def a_node() -> AdminNode:
     node.cluster.create("u", 1, 3, {"retention.ms": "5"})
     node.cluster.let_die(3)
     node.answers["DescribeQuorum"] = lambda body: quorum_of()
-    node.answers["AddVoter"] = node.answers["RemoveVoter"] = lambda body: voters.VoterChangeResponse()
+    for name in ("AddVoter", "RemoveVoter", "UnregisterController"):
+        node.answers[name] = lambda body: voters.VoterChangeResponse()
     node.answers["UpdateFeatures"] = lambda body: node.cluster.commit(node.cluster.controller.update_features(body, ()))
     node.answers["DescribeLogDirs"] = lambda body: TWO_DIRS
     node.answers["AlterReplicaLogDirs"] = lambda body: log_dirs.AlterReplicaLogDirsResponse(1, ())

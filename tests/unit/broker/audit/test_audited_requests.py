@@ -62,6 +62,7 @@ ACTS_OF_CLIENTS = {
     "DeleteAcls",
     "AddVoter",
     "RemoveVoter",
+    "UnregisterController",
     "MakeQuorumDynamic",
     "UpdateFeatures",
 }

@@ -179,6 +179,7 @@ TABLE: dict[str, Row] = {
     "UpdateFeatures": of_cluster(features.UpdateFeaturesRequest(()), ALTER),
     "AddVoter": of_cluster(voters.AddVoterRequest(1, "D" * 22, ()), ALTER),
     "RemoveVoter": of_cluster(voters.RemoveVoterRequest(1, "D" * 22), ALTER),
+    "UnregisterController": of_cluster(voters.UnregisterControllerRequest(1), ALTER),
     "MakeQuorumDynamic": of_cluster(voters.MakeQuorumDynamicRequest(), ALTER),
     "DescribeMetadata": of_cluster(DescribeMetadataRequest(0, 0, 1), DESCRIBE),
     "DescribeLogDirs": of_cluster(log_dirs.DescribeLogDirsRequest(), DESCRIBE),

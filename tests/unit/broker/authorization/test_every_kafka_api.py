@@ -112,6 +112,7 @@ TABLE: dict[int, set[int]] = {
     75: {TOPIC},
     80: {CLUSTER},
     81: {CLUSTER},
+    94: {CLUSTER},
 }
 """By key, every error code in the answer. At a listener without SASL nobody can log in: ILLEGAL_SASL_STATE."""
 GIVEN: dict[int, dict[str, Any]] = {

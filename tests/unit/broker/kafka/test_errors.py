@@ -18,12 +18,12 @@ from penstock.errors import ERRORS, ApiError
 from penstock.messages.apis import APIS
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint
 
-LAST_CODE = 133
+LAST_CODE = 136
 RETRIABLE = {
     *(2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89),
     *(100, 103, 106, 122, 123, 133),
 }
-"""Kafka's error codes, as of Kafka 4.3 (Kafka protocol guide, "Error codes")."""
+"""Kafka's error codes, as of Kafka 4.4 (Kafka protocol guide, "Error codes")."""
 ELECTIONS = {80, 83, 84}
 """Kafka's clients send an election again after these; ours tell the user, who decides."""
 OF_FETCHES = {errors.InconsistentTopicIdError, errors.FetchSessionTopicIdError}

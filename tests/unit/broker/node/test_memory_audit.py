@@ -56,7 +56,12 @@ from penstock.messages.topics import (
     NewTopic,
 )
 from penstock.messages.transactions.listing import EndHangingTransactionRequest
-from penstock.messages.voters import AddVoterRequest, MakeQuorumDynamicRequest, RemoveVoterRequest
+from penstock.messages.voters import (
+    AddVoterRequest,
+    MakeQuorumDynamicRequest,
+    RemoveVoterRequest,
+    UnregisterControllerRequest,
+)
 from penstock.types import TopicPartition
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
@@ -108,6 +113,7 @@ ACTS: dict[str, Any] = {
     "DeleteTopics": DeleteTopicsRequest((NO_ID,)),
     "AddVoter": AddVoterRequest(9, "D" * 22, ()),
     "RemoveVoter": RemoveVoterRequest(9, "D" * 22),
+    "UnregisterController": UnregisterControllerRequest(9),
     "MakeQuorumDynamic": MakeQuorumDynamicRequest("of-another-cluster"),
     "UpdateFeatures": UpdateFeaturesRequest((FeatureUpdate("metadata.version", 2), FeatureUpdate("shoe.size", 1))),
 }

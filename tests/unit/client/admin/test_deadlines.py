@@ -38,6 +38,7 @@ CALLS: dict[str, Callable[[AsyncAdmin], Awaitable[object]]] = {
     "describe_quorum": lambda admin: admin.describe_quorum(),
     "add_voter": lambda admin: admin.add_voter(4, "D" * 22, "h:9193"),
     "remove_voter": lambda admin: admin.remove_voter(4, "D" * 22),
+    "unregister_controller": lambda admin: admin.unregister_controller(4),
     "make_quorum_dynamic": lambda admin: admin.make_quorum_dynamic(),
     "describe_features": lambda admin: admin.describe_features(),
     "upgrade_features": lambda admin: admin.upgrade_features({"metadata.version": 2}),

@@ -1,4 +1,4 @@
-"""Admin and `penstock quorum` describe the quorum, add and remove its voters, and make it dynamic (KIP-853)."""
+"""Admin and `penstock quorum` describe the quorum, add and remove voters, make it dynamic, and forget a controller."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from penstock.cli import quorum
 from penstock.cli.edge.voters import parse_voter
 from penstock.errors import (
     ConfigError,
+    ControllerIdNotRegisteredError,
     DuplicateVoterError,
     InvalidRequestError,
+    PolicyViolationError,
     UnsupportedVersionError,
     VoterNotFoundError,
 )
@@ -58,6 +60,18 @@ def test_a_voter_is_added_and_removed(cluster: FakeCluster, admin: Admin) -> Non
     assert 4 not in cluster.voters
 
 
+def test_a_controller_that_is_gone_is_forgotten(cluster: FakeCluster, admin: Admin) -> None:
+    with pytest.raises(PolicyViolationError):
+        admin.unregister_controller(1)
+    admin.unregister_controller(9)
+    assert not admin.describe_quorum().observers
+    with pytest.raises(ControllerIdNotRegisteredError):
+        admin.unregister_controller(9)
+    for wrong in (-1, 1 << 31, "9", True):
+        with pytest.raises((TypeError, ValueError)):
+            admin.unregister_controller(wrong)  # type: ignore[arg-type]
+
+
 def test_a_static_quorum_is_made_dynamic(cluster: FakeCluster, admin: Admin) -> None:
     cluster.has_dynamic_quorum = False
     with pytest.raises(UnsupportedVersionError):
@@ -73,6 +87,8 @@ def test_a_change_whose_answer_was_lost_is_a_success_of_its_repetition(cluster: 
     admin.add_voter(4, disk_of(4), "host-4:9193")
     cluster.loses_next_voter_change = True
     admin.remove_voter(4, disk_of(4))
+    cluster.loses_next_voter_change = True
+    admin.unregister_controller(9)
     cluster.has_dynamic_quorum, cluster.loses_next_voter_change = False, True
     admin.make_quorum_dynamic()
     assert not cluster.loses_next_voter_change and 4 not in cluster.voters
@@ -145,6 +161,17 @@ def test_the_commands_change_the_voters(cluster: FakeCluster, capsys: pytest.Cap
         f"voter {NEW} would be removed",
         f"voter {NEW} removed",
     ]
+
+
+def test_a_command_forgets_a_controller(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    quorum.unregister(9, bootstrap=cluster.bootstrap, dry_run=True)
+    assert cluster.observers_away == {9}
+    quorum.unregister(9, bootstrap=cluster.bootstrap)
+    assert capsys.readouterr().out.splitlines() == ["controller 9 would be forgotten", "controller 9 forgotten"]
+    for node_id, words in ((1, "is a voter"), (9, "knows no controller 9")):
+        quorum.unregister(node_id, bootstrap=cluster.bootstrap, dry_run=True, as_json=True)
+        shown = capsys.readouterr()
+        assert words in shown.err and json.loads(shown.out)["dry_run"]
 
 
 def test_a_dry_run_shows_what_is_there_and_changes_nothing(

@@ -235,7 +235,7 @@ OF_TRANSACTIONS = {
 """A coordinator of transactions does so, too, and a leader checks a batch's transaction before it appends the batch."""
 
 
-OF_VOTERS = {"DUPLICATE_VOTER", "VOTER_NOT_FOUND"}
+OF_VOTERS = {"CONTROLLER_ID_NOT_REGISTERED", "DUPLICATE_VOTER", "VOTER_NOT_FOUND"}
 """A change of the quorum's voters is judged before its record is appended."""
 
 OF_SECURITY = {

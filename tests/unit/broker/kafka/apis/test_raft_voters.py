@@ -1,17 +1,24 @@
-"""AddRaftVoter and RemoveRaftVoter: each field comes through, and each error of the quorum's leader goes back."""
+"""AddRaftVoter, RemoveRaftVoter and UnregisterController: each field comes through, and so does each error."""
 
 from __future__ import annotations
 
 import pytest
 
-from broker.kafka.schemas.quorum import AddRaftVoterRequest, Listener, RemoveRaftVoterRequest
+from broker.kafka.schemas.quorum import (
+    AddRaftVoterRequest,
+    Listener,
+    RemoveRaftVoterRequest,
+    UnregisterControllerRequest,
+)
 from penstock.errors import (
     ApiError,
     ClusterAuthorizationFailedError,
+    ControllerIdNotRegisteredError,
     DuplicateVoterError,
     InconsistentClusterIdError,
     InvalidRequestError,
     NetworkError,
+    PolicyViolationError,
     RequestTimedOutError,
     UnsupportedVersionError,
     VoterNotFoundError,
@@ -21,7 +28,8 @@ from penstock.types import Endpoint, ListenerEndpoint
 from tests.support.voters import disk_of
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
 
-ADD, REMOVE = 80, 81
+ADD, REMOVE, UNREGISTER = 80, 81, 94
+APIS = ("AddVoter", "RemoveVoter", "UnregisterController")
 LISTENER = Listener(name="CONTROLLER", host="host-4", port=9193)
 
 
@@ -37,7 +45,7 @@ def removing(**more: object) -> RemoveRaftVoterRequest:
 def answering(error: ApiError | None = None, *, is_so_already: bool = False) -> AdminNode:
     node = AdminNode()
     answer = voters.VoterChangeResponse(error, is_so_already=is_so_already)
-    node.answers["AddVoter"] = node.answers["RemoveVoter"] = lambda body: answer
+    node.answers = dict.fromkeys(APIS, lambda body: answer)
     return node
 
 
@@ -48,7 +56,7 @@ def failing(error: ApiError) -> AdminNode:
         raise error
 
     node = AdminNode()
-    node.answers["AddVoter"] = node.answers["RemoveVoter"] = fail
+    node.answers = dict.fromkeys(APIS, fail)
     return node
 
 
@@ -75,6 +83,13 @@ def test_a_voter_is_removed() -> None:
     assert [ask.body for ask in node.asks] == [voters.RemoveVoterRequest(4, disk_of(4))]
 
 
+def test_a_controller_is_forgotten() -> None:
+    node = answering()
+    answer = node.call(UNREGISTER, UnregisterControllerRequest(controller_id=4), 0)
+    assert (answer.error_code, answer.error_message) == (0, None)
+    assert [ask.body for ask in node.asks] == [voters.UnregisterControllerRequest(4)]
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -84,12 +99,18 @@ def test_a_voter_is_removed() -> None:
         (UnsupportedVersionError("static"), 35),
         (InconsistentClusterIdError("another"), 104),
         (RequestTimedOutError("ask again"), 7),
+        (PolicyViolationError("it runs"), 44),
+        (ControllerIdNotRegisteredError("not known"), 136),
     ],
 )
 @pytest.mark.parametrize("whole", [False, True])
 def test_an_error_of_the_leader_is_passed_on_as_it_is(error: ApiError, code: int, whole: bool) -> None:
     node = failing(error) if whole else answering(error)
-    for key, body in ((ADD, adding()), (REMOVE, removing())):
+    for key, body in (
+        (ADD, adding()),
+        (REMOVE, removing()),
+        (UNREGISTER, UnregisterControllerRequest(controller_id=4)),
+    ):
         answer = node.call(key, body, 0)
         assert (answer.error_code, answer.error_message) == (code, error.message)
 

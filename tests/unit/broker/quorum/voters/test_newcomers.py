@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.quorum.newcomers import Newcomers
+from broker.quorum.voters.newcomers import Newcomers
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import (
     ApiError,

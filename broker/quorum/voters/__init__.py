@@ -1,0 +1,1 @@
+"""The other controllers: those that are to vote, those that are forgotten, and what they know of the quorum."""
