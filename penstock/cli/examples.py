@@ -52,6 +52,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "penstock configs alter --broker 2 --unset log.roll.ms --dry-run",
     ),
     "configs describe": ("penstock configs describe orders --all", "penstock configs describe --broker 2"),
+    "console": (
+        "penstock console",
+        "penstock console --bootstrap node-1:9192 --tls-ca ca.pem --allow-changes",
+        "penstock console --host 0.0.0.0 --https-cert console.pem --public-url https://console.example:9180",
+    ),
     "consume": (
         "penstock consume orders --from-beginning --exit-at-end",
         "penstock consume orders:0 -o 41 -n 1 --json",

@@ -28,6 +28,7 @@ from penstock.cli import (
     pipeline,
     quorum,
     topics,
+    web_console,
 )
 from penstock.cli.bench import command as bench
 from penstock.cli.console import consume, produce
@@ -63,6 +64,7 @@ app.command("export", rich_help_panel=CLUSTER)(declared.export)
 app.add_typer(cluster.cluster_app, name="cluster", rich_help_panel=CLUSTER)
 cluster.cluster_app.command("balance")(balance.balance)
 app.add_typer(brokers.app, name="brokers", rich_help_panel=CLUSTER)
+app.command("console", rich_help_panel=CLUSTER)(web_console.console)
 app.add_typer(quorum.app, name="quorum", rich_help_panel=CLUSTER)
 app.add_typer(features.app, name="features", rich_help_panel=CLUSTER)
 app.add_typer(reassignments.app, name="reassignments", rich_help_panel=CLUSTER)

@@ -106,6 +106,13 @@ def test_every_module_of_this_checkout_is_in_the_wheel(wheel: Path) -> None:
     assert not [name for name in ours + theirs if name not in names]
 
 
+def test_the_console_has_its_templates_and_styles_in_the_wheel(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    ours = [path.relative_to(ROOT).as_posix() for path in (ROOT / "penstock" / "console").rglob("*.*")]
+    wanted = [name for name in ours if "/templates/" in name or "/static/" in name]
+    assert len(wanted) > 5 and not [name for name in wanted if name not in names]
+
+
 def test_a_node_and_a_client_work_beside_hostile_modules(environment: Path, hostile: Path) -> None:
     result = run(hostile, str(environment / "python"), "-c", ROUND_TRIP)
     assert result.returncode == 0, result.stderr

@@ -1,0 +1,174 @@
+"""`penstock console`: a window on the cluster in a browser, until Ctrl-C.
+
+It listens for this machine alone unless told otherwise; for others it wants TLS, or a word that it does without. The
+packages for it are an extra, `console`. Not here: the console (penstock/console/).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import typer
+
+from penstock.addresses import is_loopback
+from penstock.cli.dev_ports import PORT_MAX
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import note, print_json, say
+from penstock.errors import ConfigError, MissingDependencyError
+from penstock.types import Endpoint
+
+if TYPE_CHECKING:
+    from penstock.console.settings import ConsoleSettings
+
+PACKAGES: Final = ("starlette", "uvicorn", "jinja2")
+DEFAULT_CONSOLE_HOST: Final = "127.0.0.1"
+DEFAULT_CONSOLE_PORT: Final = 9180
+OF_CONNECTIONS: Final = ("tls", "tls_ca", "tls_server_name")
+"""The options that every user's connection has; the others are the console's own user."""
+
+Host = Annotated[
+    str, typer.Option(metavar="NAME", help="The address where browsers reach it; other than this machine wants TLS.")
+]
+Port = Annotated[int, typer.Option(min=0, max=PORT_MAX, help="0 is a free one.")]
+PublicUrl = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="URL",
+        help="Another address at which browsers reach it, such as that of a proxy with TLS: https://console.example."
+        " May be repeated.",
+    ),
+]
+HttpsCert = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The certificate by which browsers know it, as PEM.")
+]
+HttpsKey = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Its private key, as PEM, if it is not in the same file.")
+]
+PlainHttp = Annotated[
+    bool,
+    typer.Option("--plain-http", help="Serve other machines without TLS: passwords and records go over the network."),
+]
+AllowChanges = Annotated[
+    bool, typer.Option("--allow-changes", help="Let users change what their ACLs allow; otherwise it only shows.")
+]
+AuditTopic = Annotated[str, typer.Option(metavar="TOPIC", help="The topic that the nodes' audit logs are shipped to.")]
+MetricsUrls = Annotated[
+    list[str] | None,
+    typer.Option("--metrics", metavar="URL", help="The /metrics of a node, for rates; may be repeated."),
+]
+
+
+def console(
+    host: Host = DEFAULT_CONSOLE_HOST,
+    port: Port = DEFAULT_CONSOLE_PORT,
+    public_url: PublicUrl = None,
+    https_cert: HttpsCert = None,
+    https_key: HttpsKey = None,
+    plain_http: PlainHttp = False,
+    allow_changes: AllowChanges = False,
+    audit_topic: AuditTopic = "",
+    metrics: MetricsUrls = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Show the cluster in a browser. Ctrl-C ends it.
+
+    A cluster with users asks each person for theirs, and shows and does what its ACLs give that user. A user of the
+    console's own, by --username and the like, only watches.
+    """
+    check_packages()
+    check_exposure(host, https_cert, public_url or (), plain_http=plain_http)
+    from penstock.console.app import create_app
+    from penstock.console.serving import ServerFiles, listen, serve_console
+
+    files = None if https_cert is None else ServerFiles(https_cert, https_key)
+    with listen(host, port) as listening:
+        own = origins_of(host, listening.getsockname()[1], is_tls=files is not None)
+        origins = (*own, *map(checked_url, public_url or ()))
+        settings = settings_of(bootstrap, origins, os.environ, allow_changes, audit_topic, tuple(metrics or ()))
+
+        def ready() -> None:
+            if as_json:
+                print_json({"url": own[0], "bootstrap": bootstrap, "allow_changes": allow_changes})
+                return
+            note(f"a window on the cluster at {bootstrap}; Ctrl-C ends it")
+            say(own[0], flush=True)
+
+        serve_console(create_app(settings), listening, files, ready)
+
+
+def check_packages() -> None:
+    """MissingDependencyError where a package of the extra is not installed."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise MissingDependencyError(
+            f"`penstock console` needs {', '.join(missing)}; install them with: pip install 'penstock[console]'"
+        )
+
+
+def check_exposure(host: str, https_cert: Path | None, public_urls: Sequence[str], *, plain_http: bool) -> None:
+    """ConfigError for a console that other machines would reach without TLS, unless that is wanted by name."""
+    behind_tls = bool(public_urls) and all(url.startswith("https://") for url in public_urls)
+    if not (is_loopback(host) or https_cert is not None or behind_tls or plain_http):
+        raise ConfigError(
+            f"--host {host}: other machines would reach the console without TLS, and passwords would go over the"
+            " network as they are. Give --https-cert FILE; or --public-url https://… of a proxy with TLS; or"
+            " --plain-http where the network is trusted"
+        )
+
+
+def origins_of(host: str, port: int, *, is_tls: bool) -> tuple[str, ...]:
+    """The addresses at which browsers reach it by itself. A loopback address has all the names of this machine."""
+    scheme = "https" if is_tls else "http"
+    names = [host]
+    if is_loopback(host) or Endpoint(host, port).is_every_address:
+        names = list(dict.fromkeys([*([host] if is_loopback(host) else []), "127.0.0.1", "localhost", "::1"]))
+    shown = (f"[{name}]" if ":" in name else name for name in names)
+    is_usual = port == (443 if is_tls else 80)
+    return tuple(f"{scheme}://{name}" + ("" if is_usual else f":{port}") for name in shown)
+
+
+def checked_url(url: str) -> str:
+    """The origin of a URL, as browsers write it; ConfigError for one that has more, or is none."""
+    parts = urlsplit(url)
+    try:
+        usual = {"http": 80, "https": 443}[parts.scheme]
+        port, name = parts.port or usual, (parts.hostname or "").encode("idna").decode("ascii")
+    except (KeyError, ValueError):
+        name = ""
+    if not name or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
+        raise ConfigError(f"--public-url {url}: must be http:// or https://, a name and maybe a port, and nothing else")
+    shown = f"[{name}]" if ":" in name else name
+    return f"{parts.scheme}://{shown}" + ("" if port == usual else f":{port}")
+
+
+def settings_of(
+    bootstrap: str,
+    origins: tuple[str, ...],
+    variables: Mapping[str, str],
+    allow_changes: bool,
+    audit_topic: str,
+    metrics_urls: tuple[str, ...],
+) -> ConsoleSettings:
+    """The settings, with the options of connections from the variables. Those of a user are the console's own, and are
+    taken out of the variables of this process, so that no other connection has them."""
+    from penstock.client.options.security_options import VARIABLES, with_security
+    from penstock.console.settings import ConsoleSettings
+
+    found: dict[str, Any] = with_security("Console", {}, variables)
+    for variable in VARIABLES.values():
+        os.environ.pop(variable, None)
+    return ConsoleSettings(
+        bootstrap=bootstrap,
+        origins=origins,
+        connection={name: value for name, value in found.items() if name in OF_CONNECTIONS},
+        own_login={name: value for name, value in found.items() if name not in OF_CONNECTIONS},
+        allow_changes=allow_changes,
+        audit_topic=audit_topic,
+        metrics_urls=metrics_urls,
+    )

@@ -1,0 +1,315 @@
+"""The console as an ASGI application: routes made from the table of pages, one way to answer them all.
+
+    GET  /topics?filter=a       the page           GET  /topics.json?filter=a    the same as JSON
+    GET  /login, POST /login    the log-in         POST /logout                  its end
+
+A page and its twin come from one view. An error is a page, too, with its status (failures.py), and never a traceback.
+`watch` is a task that runs as long as the console, and `more` are routes of others. Not here: what every request must
+be (guard.py), and who asks (browsers.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from penstock.clock import Clock, SystemClock
+from penstock.console.as_json import jsonable
+from penstock.console.browsers import (
+    MECHANISMS,
+    PASSWORD_LETTERS_MAX,
+    USER_LETTERS_MAX,
+    Browser,
+    Browsers,
+    LinkMaker,
+    LoginNeededError,
+)
+from penstock.console.cluster_link import ClusterLink
+from penstock.console.failures import NotFoundError, WebFailure, failure_page
+from penstock.console.fields import FORM_BYTES_MAX, FieldError, Fields
+from penstock.console.guard import Guard
+from penstock.console.page import ConsolePage, PageAsked, address_of
+from penstock.console.page_table import PAGES
+from penstock.console.rendering import template_environment
+from penstock.console.sessions import ConsoleSessions
+from penstock.console.settings import ConsoleSettings
+from penstock.plain_text import plain_json
+from penstock.tasks import watch as report_death
+
+_log = logging.getLogger(__name__)
+
+HOME: Final = "/overview"
+STATIC: Final = Path(__file__).parent / "static"
+TOKEN: Final = "token"
+LOGIN_FIELDS: Final = (TOKEN, "to", "user", "password", "mechanism")
+CROSS_SITE: Final = "cross-site"
+SWEEP_SECONDS: Final = 60.0
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class ConsoleWatch(Protocol):
+    """A task beside the pages, which they may look at."""
+
+    async def run(self) -> None:
+        """Runs until it is cancelled."""
+        ...
+
+
+class Console:
+    """One console: its pages, its browsers, and how an answer is made."""
+
+    def __init__(
+        self,
+        settings: ConsoleSettings,
+        *,
+        pages: Sequence[ConsolePage] = PAGES,
+        watch: ConsoleWatch | None = None,
+        clock: Clock | None = None,
+        make_link: LinkMaker = ClusterLink,
+    ) -> None:
+        self.settings, self.pages, self.watch = settings, tuple(pages), watch
+        self.clock: Clock = clock or SystemClock()
+        sessions: ConsoleSessions[ClusterLink] = ConsoleSessions(
+            partial(secrets.token_urlsafe, 32), secrets.token_bytes(32)
+        )
+        self.browsers = Browsers(settings, self.clock, sessions, make_link)
+        self._templates = template_environment()
+
+    def asked(self, browser: Browser, fields: Fields) -> PageAsked:
+        """The request for a page as that browser's user."""
+        now_ms = self.clock.wall_ms()
+        return PageAsked(browser.link, fields, self.settings, now_ms, browser.user, self.watch)
+
+    async def view(self, page: ConsolePage, browser: Browser, fields: Fields) -> Any:
+        """The view of a page, as it was asked for just now or a moment ago."""
+        asked = self.asked(browser, fields)
+        return await browser.link.answer((page.path, fields.as_pairs()), page.kept_ms, lambda: page.show(asked))
+
+    def html(
+        self, template: str, browser: Browser | None, request: Request, status: int = 200, **values: object
+    ) -> Response:
+        """A page from its template."""
+        text = self._templates.get_template(template).render(
+            menu=[page for page in self.pages if page.menu],
+            here=request.url.path,
+            user=browser.user if browser is not None else "",
+            token=self.browsers.form_token(browser) if browser is not None else "",
+            settings=self.settings,
+            wall_ms=self.clock.wall_ms(),
+            **values,
+        )
+        response = HTMLResponse(text, status)
+        if browser is not None and not browser.user:
+            self.browsers.give_form_cookie(response, browser)
+        return response
+
+    def failed(self, error: BaseException, browser: Browser | None, request: Request, *, as_json: bool) -> Response:
+        """The answer where something went wrong."""
+        failure = failure_page(error)
+        if failure.status == 500:
+            _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        if as_json:
+            return json_response({"error": {"name": failure.name, "message": failure.text}}, failure.status)
+        if failure.status == 401 and not (browser and browser.user):
+            self.browsers.forget_openness()
+            return to_login(request)
+        return self.html("failure.html", browser, request, failure.status, title=failure.title, failure=failure)
+
+
+def create_app(
+    settings: ConsoleSettings,
+    *,
+    pages: Sequence[ConsolePage] = PAGES,
+    watch: ConsoleWatch | None = None,
+    more: Callable[[Console], Sequence[BaseRoute]] = lambda console: (),
+    clock: Clock | None = None,
+    make_link: LinkMaker = ClusterLink,
+) -> Starlette:
+    """The application; `app.state.console` is its Console."""
+    console = Console(settings, pages=pages, watch=watch, clock=clock, make_link=make_link)
+    routes: list[BaseRoute] = [Route("/", _home)]
+    for page in console.pages:
+        routes.append(Route(page.path, partial(show_page, console, page, as_json=False)))
+        routes.append(Route(page.json_path, partial(show_page, console, page, as_json=True)))
+    routes += [
+        Route("/login", partial(_login_form, console), methods=["GET"]),
+        Route("/login", partial(_log_in, console), methods=["POST"]),
+        Route("/logout", partial(_log_out, console), methods=["POST"]),
+        *more(console),
+        Mount("/static", StaticFiles(directory=STATIC)),
+    ]
+
+    async def no_route(request: Request, error: Exception) -> Response:
+        missing = NotFoundError(f"this console has no page {request.url.path[:200]}")
+        return console.failed(missing, None, request, as_json=request.url.path.endswith(".json"))
+
+    async def broken(request: Request, error: Exception) -> Response:
+        return console.failed(error, None, request, as_json=request.url.path.endswith(".json"))
+
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, origins=settings.origins)],
+        exception_handlers={404: no_route, 500: broken},
+        lifespan=partial(_lifespan, console),
+    )
+    app.state.console = console
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(console: Console, app: Starlette) -> AsyncIterator[None]:
+    """Runs the watch, and closes what sessions have left, until the console ends."""
+    tasks = [asyncio.create_task(_sweep(console))]
+    if console.watch is not None:
+        tasks.append(asyncio.create_task(console.watch.run()))
+    for task in tasks:
+        report_death(task, lambda error: _log.error("a part of the console has ended", exc_info=error))
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await console.browsers.close()
+
+
+async def _sweep(console: Console) -> None:
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        await console.browsers.close_ended()
+
+
+async def show_page(console: Console, page: ConsolePage, request: Request, *, as_json: bool) -> Response:
+    """Answers a request for one page of the table."""
+    browser = None
+    try:
+        browser = await console.browsers.find(request)
+        fields = Fields.parsed(request.scope["query_string"], page.fields)
+        view = await console.view(page, browser, fields)
+    except Exception as error:
+        return console.failed(error, browser, request, as_json=as_json)
+    if as_json:
+        return json_response(jsonable(view))
+    return console.html(
+        page.template, browser, request, title=page.title, view=view, page=page, fields=dict(fields.as_pairs())
+    )
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """A JSON document without letters that begin a tag, should anything ever take it for a page."""
+    text = plain_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    text = text.replace("<", "\\u003c").replace(">", "\\u003e")
+    return Response(text, status, media_type="application/json; charset=utf-8")
+
+
+def to_login(request: Request) -> Response:
+    """Leads to the log-in, and back to the page afterwards. A browser that comes by a link of another site has not sent
+    its cookie, and does so where this console's own answer leads it."""
+    target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    login = address_of("/login", to=target if request.method == "GET" and target != "/" else "")
+    if request.headers.get("sec-fetch-site") != CROSS_SITE:
+        return RedirectResponse(login, 303)
+    return Response(headers={"refresh": f"0;url={login}"}, media_type="text/html")
+
+
+async def read_form(request: Request, known: Sequence[str], bytes_max: int = FORM_BYTES_MAX) -> Fields:
+    """The fields of a form that was sent; FieldError where it is too long, or is not urlencoded."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise FieldError("content-type", "must be application/x-www-form-urlencoded")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > bytes_max:
+            raise FieldError("form", f"it is longer than {bytes_max} bytes")
+    return Fields.parsed(bytes(body), known, bytes_max)
+
+
+# -- logging in --------------------------------------------------------------------------------------------------------
+
+
+async def _home(request: Request) -> Response:
+    return RedirectResponse(HOME, 303)
+
+
+def _way_back(console: Console, to: str) -> str:
+    """The page that the browser came from; only one of this console's own."""
+    path = to.partition("?")[0]
+    return to if any(path in (page.path, page.json_path) for page in console.pages) else HOME
+
+
+async def _login_form(console: Console, request: Request) -> Response:
+    browser = console.browsers.stranger(request)
+    try:
+        fields = Fields.parsed(request.scope["query_string"], ("to",))
+        back = _way_back(console, fields.text("to", HOME))
+        if console.browsers.session_of(request) is not None or not await console.browsers.needs_login():
+            return RedirectResponse(back, 303)
+    except Exception as error:
+        return console.failed(error, browser, request, as_json=False)
+    return _login_page(console, browser, request, {"to": back})
+
+
+def _login_page(
+    console: Console, browser: Browser, request: Request, given: Mapping[str, str], failure: WebFailure | None = None
+) -> Response:
+    shown = {"to": HOME, "user": "", "mechanism": MECHANISMS[0], **given}
+    status = failure.status if failure is not None else 200
+    return console.html(
+        "login.html", browser, request, status, title="Log in", given=shown, mechanisms=MECHANISMS, failure=failure
+    )
+
+
+async def _log_in(console: Console, request: Request) -> Response:
+    browser = console.browsers.stranger(request)
+    given: dict[str, str] = {}
+    try:
+        form = await read_form(request, LOGIN_FIELDS, bytes_max=8 * 1024)
+        console.browsers.check_form(browser, form.text(TOKEN, ""))
+        mechanism = form.choice("mechanism", MECHANISMS, MECHANISMS[0])
+        given = {"to": _way_back(console, form.text("to", HOME)), "mechanism": mechanism}
+        user, password = form.text("user"), form.text("password")
+        if len(user) > USER_LETTERS_MAX or len(password) > PASSWORD_LETTERS_MAX:
+            raise FieldError("user", "the name or the password is too long")
+        given["user"] = user
+        host = request.client.host if request.client is not None else ""
+        session = await console.browsers.log_in(host, user, password, mechanism)
+    except Exception as error:
+        failure = failure_page(error)
+        if failure.status == 500:
+            return console.failed(error, browser, request, as_json=False)
+        return _login_page(console, browser, request, given, failure)
+    response = RedirectResponse(given["to"], 303)
+    console.browsers.give_session(response, session)
+    return response
+
+
+async def _log_out(console: Console, request: Request) -> Response:
+    browser = None
+    try:
+        browser = await console.browsers.find(request)
+        form = await read_form(request, (TOKEN,), bytes_max=8 * 1024)
+        console.browsers.check_form(browser, form.text(TOKEN, ""))
+    except LoginNeededError:
+        return RedirectResponse("/login", 303)
+    except Exception as error:
+        return console.failed(error, browser, request, as_json=False)
+    await console.browsers.log_out(browser)
+    response = RedirectResponse("/login", 303)
+    console.browsers.take_session(response)
+    return response

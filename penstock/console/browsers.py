@@ -1,0 +1,166 @@
+"""Browsers and whom they are: cookies, the session behind them, and the way to the cluster for each.
+
+A cluster that takes anybody is shown to anybody, by one connection that is nobody. One that wants a user has a log-in,
+and each session a connection of its own that is that user: what a person may see and do is what the cluster's ACLs give
+that user, and the audit log has every change as that user's. A console that has a user of its own always asks for a
+log-in, because nobody shall act as it.
+
+Cookies are HttpOnly and SameSite=Strict, and Secure where browsers come by TLS. Not here: when a session ends
+(sessions.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from penstock.clock import Clock
+from penstock.console.cluster_link import ClusterLink
+from penstock.console.failures import ForbiddenError
+from penstock.console.sessions import ConsoleSession, ConsoleSessions
+from penstock.console.settings import ConsoleSettings
+from penstock.errors import AuthenticationFailedError
+
+LOGINS_AT_ONCE: Final = 4
+USER_LETTERS_MAX: Final = 255
+PASSWORD_LETTERS_MAX: Final = 1_024
+MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+LinkMaker = Callable[[str, Mapping[str, Any], Clock], ClusterLink]
+STALE_FORM: Final = "the form is too old, or of another site; load its page again"
+
+
+class LoginNeededError(AuthenticationFailedError):
+    """The cluster wants a user, and this browser has not logged in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """One browser as a request shows it."""
+
+    browser_id: str
+    """The id of its session, or a random one; forms carry a token of it."""
+    link: ClusterLink
+    user: str = ""
+    """"" where the cluster takes anybody."""
+    is_new: bool = False
+    """It has no cookie yet."""
+
+
+class Browsers:
+    """The browsers of one console."""
+
+    def __init__(
+        self, settings: ConsoleSettings, clock: Clock, sessions: ConsoleSessions[ClusterLink], make_link: LinkMaker
+    ) -> None:
+        self._settings, self._clock, self._sessions, self._make_link = settings, clock, sessions, make_link
+        self._nobody = make_link(settings.bootstrap, {**settings.connection}, clock)
+        self._needs_login: bool | None = True if settings.own_login else None
+        self._turns = asyncio.Semaphore(LOGINS_AT_ONCE)
+        port = urlsplit(settings.origins[0]).port or (443 if settings.is_tls else 80)
+        prefix = "__Host-" if settings.is_tls else ""
+        self._session_cookie = f"{prefix}penstock_session_{port}"  # cookies know no ports: two consoles on one machine
+        self._form_cookie = f"{prefix}penstock_form_{port}"
+
+    async def find(self, request: Request) -> Browser:
+        """The browser behind a request; LoginNeededError where it must log in first."""
+        session = self.session_of(request)
+        if session is not None:
+            return Browser(session.session_id, session.link, session.user)
+        if await self.needs_login():
+            raise LoginNeededError("this cluster has users; log in as one of them")
+        return self.stranger(request)
+
+    def session_of(self, request: Request) -> ConsoleSession[ClusterLink] | None:
+        """The session of the browser's cookie, if it has not ended."""
+        session_id = request.cookies.get(self._session_cookie, "")
+        return self._sessions.find(session_id, self._clock.now_ms()) if session_id else None
+
+    def stranger(self, request: Request) -> Browser:
+        """A browser without a session."""
+        browser_id = request.cookies.get(self._form_cookie, "")
+        return Browser(browser_id or secrets.token_urlsafe(24), self._nobody, is_new=not browser_id)
+
+    async def needs_login(self) -> bool:
+        """True if the cluster takes no client without a user. PageAsked once; the cluster's error while it is away."""
+        if self._needs_login is None:
+            try:
+                await self._nobody.reach()
+                self._needs_login = False
+            except AuthenticationFailedError:
+                self._needs_login = True
+        return self._needs_login
+
+    def forget_openness(self) -> None:
+        """The cluster has refused a client without a user."""
+        self._needs_login = True if self._settings.own_login else None
+
+    async def log_in(self, host: str, user: str, password: str, mechanism: str) -> ConsoleSession[ClusterLink]:
+        """A session of that user. AuthenticationFailedError where the cluster does not take the user; after several of
+        them the host's network waits."""
+        async with self._turns:
+            self._sessions.check_may_try(host, self._clock.now_ms())
+            login = {"username": user, "password": password, "sasl_mechanism": mechanism}
+            link = self._make_link(self._settings.bootstrap, {**self._settings.connection, **login}, self._clock)
+            try:
+                await link.reach()
+                session = self._sessions.begin(user, link, self._clock.now_ms())
+            except BaseException as error:
+                if isinstance(error, AuthenticationFailedError):
+                    self._sessions.note_failure(host, self._clock.now_ms())
+                await link.close()
+                raise
+        await self.close_ended()
+        return session
+
+    async def log_out(self, browser: Browser) -> None:
+        """Ends the browser's session."""
+        self._sessions.end(browser.browser_id)
+        await self.close_ended()
+
+    def form_token(self, browser: Browser) -> str:
+        """The token that the browser's forms carry."""
+        return self._sessions.form_token(browser.browser_id)
+
+    def check_form(self, browser: Browser, token: str) -> None:
+        """ForbiddenError for a form that this console did not give this browser."""
+        if browser.is_new or not self._sessions.is_form_token(browser.browser_id, token):
+            raise ForbiddenError(STALE_FORM)
+
+    def give_session(self, response: Response, session: ConsoleSession[ClusterLink]) -> None:
+        """The cookie of a session that has begun."""
+        self._set(response, self._session_cookie, session.session_id)
+
+    def give_form_cookie(self, response: Response, browser: Browser) -> None:
+        """The cookie that a browser without a session has, so that its forms are its own."""
+        if browser.is_new:
+            self._set(response, self._form_cookie, browser.browser_id)
+
+    def take_session(self, response: Response) -> None:
+        """Deletes the cookie of a session that has ended."""
+        is_tls = self._settings.is_tls
+        response.delete_cookie(self._session_cookie, path="/", secure=is_tls, httponly=True, samesite="strict")
+
+    def _set(self, response: Response, name: str, value: str) -> None:
+        response.set_cookie(name, value, path="/", secure=self._settings.is_tls, httponly=True, samesite="strict")
+
+    async def close_ended(self) -> None:
+        """Closes the connections of sessions that have ended."""
+        self._sessions.end_old(self._clock.now_ms())
+        for session in self._sessions.ended():
+            await session.link.close()
+
+    async def close(self) -> None:
+        """Ends every session and closes every connection."""
+        self._sessions.end_all()
+        await self.close_ended()
+        await self._nobody.close()
+
+    def __repr__(self) -> str:
+        return f"Browsers({self._sessions!r})"

@@ -1,0 +1,87 @@
+"""A page of the console as a row: its address, its title, the question that it asks, and its template.
+
+One table of rows (page_table.py) makes the routes, the menu, the JSON twins and the tests. `show` returns a frozen
+dataclass, from which the template and the JSON twin are made, so that neither says more than the other. The twin of
+`/topics` is `/topics.json`. Names of topics, groups and the like are fields of the query, because a group may have any
+letters, also "..".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from penstock.client.admin.async_admin import AsyncAdmin
+from penstock.console.cluster_link import ClusterLink
+from penstock.console.fields import Fields
+from penstock.console.settings import ConsoleSettings
+
+KEPT_MS: Final = 1_000
+"""A page that many look at costs the cluster one question a second."""
+ROWS_MAX: Final = 50
+"""Rows of a list on one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageAsked:
+    """One request for a page: as whom, and with which fields."""
+
+    link: ClusterLink
+    fields: Fields
+    settings: ConsoleSettings
+    wall_ms: int
+    user: str = ""
+    watch: Any = None
+    """The console's own watch over the cluster; None without one."""
+
+    @property
+    def admin(self) -> AsyncAdmin:
+        return self.link.admin
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolePage:
+    """One row of the table."""
+
+    path: str
+    title: str
+    show: Callable[[PageAsked], Awaitable[Any]]
+    template: str
+    fields: tuple[str, ...] = ()
+    """The fields that its query may have."""
+    menu: str = ""
+    """Its word in the menu; "" for a page that others lead to."""
+    kept_ms: int = KEPT_MS
+
+    @property
+    def json_path(self) -> str:
+        return f"{self.path}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One page of a long list."""
+
+    number: int
+    """1 is the first."""
+    pages: int
+    total: int
+
+    @staticmethod
+    def of(total: int, fields: Fields) -> Slice:
+        """The part that the field `page` asks for; a number beyond the end is the last one."""
+        pages = max(1, -(-total // ROWS_MAX))
+        return Slice(min(fields.number("page", 1, 1), pages), pages, total)
+
+    @property
+    def rows(self) -> slice:
+        """The rows of it."""
+        return slice((self.number - 1) * ROWS_MAX, self.number * ROWS_MAX)
+
+
+def address_of(path: str, **fields: object) -> str:
+    """The address of a page, with its fields percent-encoded; None and "" are left out."""
+    given = {name: value for name, value in fields.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path

@@ -1,0 +1,66 @@
+"""The groups: a page of them at a time, with their members and lag."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.client.admin.groups.group_calls import GROUP_STATES
+from penstock.client.admin.groups.group_types import GroupListing
+from penstock.console.page import PageAsked, Slice
+from penstock.errors import ApiError, GroupIdNotFoundError
+
+LAGS_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """One group, in the words of `penstock groups list`."""
+
+    group_id: str
+    state: str
+    type: str
+    coordinator_id: int
+    lag: int | None
+    """The records that it has not committed; None where that is not known."""
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsView:
+    """One page of groups."""
+
+    groups: tuple[GroupRow, ...]
+    slice: Slice
+    filter: str
+    state: str
+    states: tuple[str, ...]
+
+
+async def show_groups(asked: PageAsked) -> GroupsView:
+    """Asks every coordinator for its groups, and for the lag of those that are shown."""
+    wanted = asked.fields.text("filter", "")
+    state = asked.fields.choice("state", ("", *GROUP_STATES), "")
+    listed = await asked.admin.list_groups(states=(state,) if state else ())
+    found = [group for group in listed if wanted in group.group_id]
+    part = Slice.of(len(found), asked.fields)
+    turns = asyncio.Semaphore(LAGS_AT_ONCE)
+    rows = await asyncio.gather(*(_row(asked, group, turns) for group in found[part.rows]))
+    return GroupsView(tuple(rows), part, wanted, state, GROUP_STATES)
+
+
+async def _row(asked: PageAsked, group: GroupListing, turns: asyncio.Semaphore) -> GroupRow:
+    """A group whose coordinator does not answer holds up no other's row."""
+    lag, told = None, ""
+    async with turns:
+        try:
+            lags = await asked.admin.group_lag(group.group_id)
+            known = [one.lag for one in lags.values()]
+            lag = sum(one for one in known if one is not None)
+            told = next((str(one.error) for one in lags.values() if one.error is not None), "")
+        except GroupIdNotFoundError:
+            told = "it was deleted just now"
+        except ApiError as error:
+            told = str(error)
+    return GroupRow(group.group_id, group.state, str(group.group_type), group.coordinator_id, lag, told)

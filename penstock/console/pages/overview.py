@@ -1,0 +1,41 @@
+"""The overview: the health of the cluster as `penstock cluster health` has it, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from penstock.client.admin.health.health_check import OK, RANKS, ClusterHealth, HealthCheck
+from penstock.console.page import PageAsked
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewView:
+    """The cluster in a few lines."""
+
+    health: ClusterHealth
+    troubles: tuple[HealthCheck, ...]
+    """The checks that are not ok, the worst first."""
+    cluster_id: str
+    controller_id: int
+    brokers: int
+    fenced: int
+    leaders: int
+    """Partitions that have a leader."""
+    offline_partitions: int
+
+
+async def show_overview(asked: PageAsked) -> OverviewView:
+    """Asks every broker, as `penstock cluster health` does."""
+    health, cluster = await asyncio.gather(asked.admin.cluster_health(), asked.admin.describe_cluster())
+    troubles = [check for check in health.checks if check.status != OK]
+    return OverviewView(
+        health=health,
+        troubles=tuple(sorted(troubles, key=lambda check: -RANKS.index(check.status))),
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=len(cluster.brokers),
+        fenced=sum(broker.fenced for broker in cluster.brokers),
+        leaders=sum(cluster.leaders.values()),
+        offline_partitions=cluster.offline_partitions,
+    )

@@ -1,0 +1,106 @@
+"""Serves the console: a socket that listens, uvicorn on it, and a clean end at SIGINT or SIGTERM.
+
+The socket listens before anything else begins, so that a port which is taken is one plain error. Browsers that are
+waiting when the console ends have STOP_SECONDS. Not here: the application (app.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+
+from penstock.errors import PenstockError
+
+STOP_SECONDS: Final = 3
+CONNECTIONS_MAX: Final = 512
+"""More get 503: each takes memory before anything is known of it."""
+KEEP_ALIVE_SECONDS: Final = 30
+BACKLOG: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFiles:
+    """The PEM files by which browsers know the console."""
+
+    cert: Path
+    key: Path | None = None
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 is a free one. PenstockError where that cannot be."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+            made.listen(BACKLOG)
+        except BaseException:
+            made.close()
+            raise
+    except OSError as error:
+        taken = "; another program listens there, --port takes another" if error.errno == errno.EADDRINUSE else ""
+        reason = os.strerror(error.errno) if isinstance(error.errno, int) and error.errno > 0 else str(error)
+        raise PenstockError(f"cannot listen at {host}:{port}: {reason}{taken}") from None
+    made.setblocking(False)
+    return made
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, whose signals are handled here: it would send them to the process again at its end."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        for number in numbers:
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        self.should_exit = True
+
+
+def serve_console(
+    app: Starlette, listening: socket.socket, files: ServerFiles | None, on_ready: Callable[[], object]
+) -> None:
+    """Serves until a signal ends it. PenstockError where the certificate cannot be used."""
+    try:
+        config = uvicorn.Config(
+            app,
+            loop="uvloop",
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=CONNECTIONS_MAX,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=STOP_SECONDS,
+            ssl_certfile=str(files.cert) if files is not None else None,
+            ssl_keyfile=str(files.key) if files is not None and files.key is not None else None,
+        )
+        config.load()
+    except OSError as error:  # ssl's errors, too
+        raise PenstockError(f"--https-cert: {error}") from None
+    on_ready()
+    _Server(config).run(sockets=[listening])
