@@ -41,17 +41,19 @@ async def describe_one(cluster: ClusterClient, name: str, deadline_ms: int) -> T
     return await _described(cluster, topic, deadline_ms)
 
 
-async def describe_all(cluster: ClusterClient, deadline_ms: int) -> list[TopicDescription]:
-    """Every topic, sorted by name."""
-    topics = await cluster.list_topics(deadline_ms, include_log_dirs=True)
+async def describe_all(cluster: ClusterClient, deadline_ms: int, *, ask_leaders: bool = True) -> list[TopicDescription]:
+    """Every topic, sorted by name; with the errors of their leaders if these are asked."""
+    topics = await cluster.list_topics(deadline_ms, include_log_dirs=ask_leaders)
+    if not ask_leaders:
+        return sorted((description(t) for t in topics if t.error is None), key=lambda topic: topic.name)
     turns = asyncio.Semaphore(DESCRIBED_AT_ONCE)
 
     async def described(topic: TopicInfo) -> TopicDescription:
         async with turns:
             return await _described(cluster, topic, deadline_ms)
 
-    known = [topic for topic in topics if topic.error is None]
-    return sorted(await asyncio.gather(*map(described, known)), key=lambda topic: topic.name)
+    found = await asyncio.gather(*(described(topic) for topic in topics if topic.error is None))
+    return sorted(found, key=lambda topic: topic.name)
 
 
 async def _described(cluster: ClusterClient, topic: TopicInfo, deadline_ms: int) -> TopicDescription:

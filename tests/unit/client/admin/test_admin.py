@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Admin, TopicPartition
-from penstock.client.admin.admin_types import ConfigEntry
+from penstock.client.admin.admin_types import ConfigEntry, TopicDescription
 from penstock.client.admin.configs import config_changes
 from penstock.client.cluster import by_leader
 from penstock.errors import (
@@ -41,6 +41,7 @@ def test_a_topic_lives_and_dies(cluster: FakeCluster) -> None:
         assert made.partition_count == 3 and made.config == {"retention.ms": "5", "flag": "true"}
         assert admin.list_topics() == ["t"]
         assert admin.describe_topic("t") == made and admin.describe_topics() == [made]
+        assert admin.describe_topics(ask_leaders=False) == [made]
         with pytest.raises(TopicExistsError):
             admin.create_topic("t")
         assert admin.create_topic("t", partitions=5, exist_ok=True) == made, "it stays as it is"
@@ -63,6 +64,13 @@ def test_a_partition_is_described_with_the_error_that_only_its_leader_knows(clus
             own.error.CopyFrom(encode_error(LeaderNotAvailableError(f"rotten on {leader}")))
         told = [str(partition.error) for partition in admin.describe_topic("t").partitions]
         assert sorted(told) == ["rotten on 1", "rotten on 2", "rotten on 3"]
+        errors = {leader: [p.error for p in topic.partitions] for leader, topic in described(admin).items()}
+        assert [len([error for error in found if error]) for found in errors.values()] == [3, 1]
+
+
+def described(admin: Admin) -> dict[bool, TopicDescription]:
+    """The only topic, with its leaders asked and without."""
+    return {are_asked: admin.describe_topics(ask_leaders=are_asked)[0] for are_asked in (True, False)}
 
 
 def test_a_partition_is_not_described_with_the_error_of_another_topic_or_of_an_older_epoch() -> None:
