@@ -44,9 +44,10 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # else each of hundreds of pr
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # BEFORE a test imports gRPC (penstock/client/forks.py)
 
 from penstock.testing import process  # noqa: E402
-from tests.support import grpc_log, nursery  # noqa: E402
+from tests.support import few_reports, grpc_log, nursery  # noqa: E402
 from tests.support.amount import leave_out_long  # noqa: E402
 from tests.support.client_summary import client_lines  # noqa: E402
+from tests.support.hang_watch import HangWatch  # noqa: E402
 
 if nursery.is_wanted():
     process.start_process = nursery.start_process
@@ -61,6 +62,11 @@ gc.disable()  # while modules are loaded and tests are found; none of it goes aw
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min((os.cpu_count() or 1) + WORKERS_BESIDE, WORKERS_MAX)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(HangWatch(), "penstock-hang-watch")
+    few_reports.register(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

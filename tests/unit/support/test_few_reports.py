@@ -1,0 +1,61 @@
+"""A worker reports a passed test once, and everything else whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFTEST = """
+from tests.support import few_reports
+
+def pytest_configure(config):
+    few_reports.register(config)
+
+def pytest_runtest_logreport(report):
+    if hasattr(report, "node"):  # the controller's
+        print(f"REPORT {report.nodeid.split('::')[1]} {report.when} {report.outcome} {report.user_properties}")
+"""
+FILE = """
+import pytest
+
+@pytest.fixture
+def spoilt():
+    yield
+    raise ValueError("in the tear-down")
+
+@pytest.fixture
+def telling(record_property):
+    yield
+    record_property("told", "late")
+
+def test_passes(): pass
+def test_fails(): assert 1 == 2
+def test_ends_badly(spoilt): pass
+def test_tells_late(telling): pass
+@pytest.mark.skip
+def test_skipped(): pass
+"""
+WHOLE = {(name, when) for name in ("passes", "fails", "ends_badly", "tells_late") for when in ("setup", "call")}
+
+
+@pytest.mark.parametrize(
+    ("options", "reports"),
+    [
+        ((), {("passes", "call"), ("fails", "call"), ("ends_badly", "call"), ("tells_late", "call")}),
+        (("--durations=1",), WHOLE | {("passes", "teardown"), ("fails", "teardown"), ("skipped", "teardown")}),
+    ],
+    ids=["few", "all"],
+)
+def test_a_passed_test_has_one_report(tmp_path: Path, options: tuple[str, ...], reports: set[tuple[str, str]]) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_file.py").write_text(FILE)
+    command = [sys.executable, "-m", "pytest", "-n", "1", "-s", "-p", "no:cacheprovider", "-c", "/dev/null", *options]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
+    assert "1 failed, 3 passed, 1 skipped, 1 error" in done.stdout, done.stdout
+    lines = [line[line.index("REPORT ") :].split(" ", 4)[1:] for line in done.stdout.splitlines() if "REPORT " in line]
+    always = {("skipped", "setup"), ("ends_badly", "teardown"), ("tells_late", "teardown")}
+    assert {(name.removeprefix("test_"), when) for name, when, _, _ in lines} == reports | always
+    assert ["test_tells_late", "teardown", "passed", "[('told', 'late')]"] in lines
