@@ -14,13 +14,15 @@ from penstock.pb import broker_pb2 as pb
 from tests.alerts_fire.stage import FaultError, Stage, again_and_again
 from tests.support.grpc_stub import Stub
 
-BUDGET_BYTES = 4 << 20
+BUDGET_BYTES = 32 << 20
 CONNECTIONS_MAX = 40
 PRODUCERS_MAX = 10
-STREAMS = 30
+STREAMS = 4
+"""Each source has so many; a stream may have a 16th of a budget."""
 RECORDS = 100
-SOURCES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
-"""One address may take half of a budget, so it takes several to fill one."""
+SOURCES = [f"127.0.0.{host}" for host in range(2, 22)]
+"""As much of a budget stays free as one address has of it: three addresses leave a quarter free, twenty one part in 21.
+The alert asks for less than a tenth; records that do not fit leave gaps of a 30th."""
 CHUNK_BYTES = 64 * 1024
 
 

@@ -209,7 +209,9 @@ def _flip(path: Path, position: int) -> None:
 
 
 def _segments(stage: Stage, node: int, topic: str) -> list[Path]:
+    """The segments with records: a full one rolls with its flush, and leaves an empty one."""
     found = sorted(path for log_dir in stage.log_dirs[node] for path in (log_dir / f"{topic}-0").glob("*.log"))
-    if not found:
+    filled = [path for path in found if path.stat().st_size]
+    if not filled:
         raise FaultError(f"node {node} has no segment of {topic}")
-    return found
+    return filled

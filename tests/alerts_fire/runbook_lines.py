@@ -1,7 +1,6 @@
 """Checks that the pages in ops/runbooks/ find what they look for: each `journalctl … | grep …` of an alert's page has
 to find a line that a node has logged since the alert's fault began. The rest of what a page names is checked by
-tests/unit/ops/test_alerts.py, without nodes. What else a page names is checked by tests/unit/ops/test_alerts.py,
-without nodes."""
+tests/unit/ops/test_alerts.py, without nodes."""
 
 from __future__ import annotations
 
