@@ -84,7 +84,9 @@ def console(
     check_packages()
     check_exposure(host, https_cert, public_url or (), plain_http=plain_http)
     from penstock.console.app import create_app
+    from penstock.console.live import moving_routes
     from penstock.console.serving import ServerFiles, listen, serve_console
+    from penstock.console.watching.cluster_watch import ClusterWatch
 
     files = None if https_cert is None else ServerFiles(https_cert, https_key)
     with listen(host, port) as listening:
@@ -99,7 +101,8 @@ def console(
             note(f"a window on the cluster at {bootstrap}; Ctrl-C ends it")
             say(own[0], flush=True)
 
-        serve_console(create_app(settings), listening, files, ready)
+        app = create_app(settings, watch=ClusterWatch(settings), more=moving_routes)
+        serve_console(app, listening, files, ready)
 
 
 def check_packages() -> None:

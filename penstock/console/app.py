@@ -65,6 +65,10 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class ConsoleWatch(Protocol):
     """A task beside the pages, which they may look at."""
 
+    def stop(self) -> None:
+        """The console begins to end: whoever waits for news is told."""
+        ...
+
     async def run(self) -> None:
         """Runs until it is cancelled."""
         ...
@@ -89,11 +93,19 @@ class Console:
         )
         self.browsers = Browsers(settings, self.clock, sessions, make_link)
         self._templates = template_environment()
+        self.is_stopping = False
+        """Streams end, because the console does."""
 
     def asked(self, browser: Browser, fields: Fields) -> PageAsked:
         """The request for a page as that browser's user."""
         now_ms = self.clock.wall_ms()
         return PageAsked(browser.link, fields, self.settings, now_ms, browser.user, self.watch)
+
+    def stop(self) -> None:
+        """The console begins to end: its streams do, so that nobody is cut off."""
+        self.is_stopping = True
+        if self.watch is not None:
+            self.watch.stop()
 
     async def view(self, page: ConsolePage, browser: Browser, fields: Fields) -> Any:
         """The view of a page, as it was asked for just now or a moment ago."""

@@ -28,6 +28,7 @@ from penstock.console.sessions import ConsoleSession, ConsoleSessions
 from penstock.console.settings import ConsoleSettings
 from penstock.errors import AuthenticationFailedError
 
+LIVE_HEADER: Final = "x-penstock-live"
 LOGINS_AT_ONCE: Final = 4
 USER_LETTERS_MAX: Final = 255
 PASSWORD_LETTERS_MAX: Final = 1_024
@@ -68,19 +69,21 @@ class Browsers:
         self._session_cookie = f"{prefix}penstock_session_{port}"  # cookies know no ports: two consoles on one machine
         self._form_cookie = f"{prefix}penstock_form_{port}"
 
-    async def find(self, request: Request) -> Browser:
-        """The browser behind a request; LoginNeededError where it must log in first."""
-        session = self.session_of(request)
+    async def find(self, request: Request, *, touches: bool = True) -> Browser:
+        """The browser behind a request; LoginNeededError where it must log in first. `touches` as in `session_of`."""
+        session = self.session_of(request, touches=touches)
         if session is not None:
             return Browser(session.session_id, session.link, session.user)
         if await self.needs_login():
             raise LoginNeededError("this cluster has users; log in as one of them")
         return self.stranger(request)
 
-    def session_of(self, request: Request) -> ConsoleSession[ClusterLink] | None:
-        """The session of the browser's cookie, if it has not ended."""
+    def session_of(self, request: Request, *, touches: bool = True) -> ConsoleSession[ClusterLink] | None:
+        """The session of the browser's cookie, if it has not ended. A request that a page makes by itself is no use of
+        the session: without `touches`, or with LIVE_HEADER, it lives no longer for it."""
         session_id = request.cookies.get(self._session_cookie, "")
-        return self._sessions.find(session_id, self._clock.now_ms()) if session_id else None
+        touches = touches and LIVE_HEADER not in request.headers
+        return self._sessions.find(session_id, self._clock.now_ms(), touches=touches) if session_id else None
 
     def stranger(self, request: Request) -> Browser:
         """A browser without a session."""

@@ -33,7 +33,13 @@ def template_environment() -> jinja2.Environment:
         auto_reload=False,
     )
     made.filters.update(
-        number=shown_number, size=shown_size, time=shown_time, duration=shown_duration, ids=shown_ids, exact=_exact
+        number=shown_number,
+        size=shown_size,
+        time=shown_time,
+        duration=shown_duration,
+        ids=shown_ids,
+        exact=_exact,
+        picture=Markup,  # SVG of penstock/console/pictures/, which escapes its texts by itself
     )
     made.globals["to"] = address_of
     return made

@@ -20,6 +20,7 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
+from penstock.console.app import Console
 from penstock.errors import PenstockError
 
 STOP_SECONDS: Final = 3
@@ -62,6 +63,10 @@ def listen(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """uvicorn's server, whose signals are handled here: it would send them to the process again at its end."""
 
+    def __init__(self, config: uvicorn.Config, console: Console) -> None:
+        super().__init__(config)
+        self._console = console
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
@@ -76,6 +81,7 @@ class _Server(uvicorn.Server):
 
     def _stop(self) -> None:
         self.should_exit = True
+        self._console.stop()
 
 
 def serve_console(
@@ -103,4 +109,4 @@ def serve_console(
     except OSError as error:  # ssl's errors, too
         raise PenstockError(f"--https-cert: {error}") from None
     on_ready()
-    _Server(config).run(sockets=[listening])
+    _Server(config, app.state.console).run(sockets=[listening])

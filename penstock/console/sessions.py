@@ -77,11 +77,11 @@ class ConsoleSessions(Generic[L]):
         self._by_id[session.session_id] = session
         return session
 
-    def find(self, session_id: str, now_ms: int) -> ConsoleSession[L] | None:
-        """The session of the id, which is in use now; None where there is none any more."""
+    def find(self, session_id: str, now_ms: int, *, touches: bool = True) -> ConsoleSession[L] | None:
+        """The session of the id, which is in use now if the caller `touches` it; None where there is none any more."""
         self.end_old(now_ms)
         session = self._by_id.get(session_id)
-        if session is not None:
+        if session is not None and touches:
             session.used_ms = now_ms
         return session
 

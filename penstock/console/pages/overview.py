@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from penstock.client.admin.health.health_check import OK, RANKS, ClusterHealth, HealthCheck
 from penstock.console.page import PageAsked
+from penstock.console.pages.events import LATELY_MAX, EventRow, event_rows
+from penstock.console.pages.watched import WatchNote, watch_note, watch_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,16 @@ class OverviewView:
     leaders: int
     """Partitions that have a leader."""
     offline_partitions: int
+    lately: tuple[EventRow, ...]
+    """The newest events that the console has seen."""
+    note: WatchNote
 
 
 async def show_overview(asked: PageAsked) -> OverviewView:
     """Asks every broker, as `penstock cluster health` does."""
-    health, cluster = await asyncio.gather(asked.admin.cluster_health(), asked.admin.describe_cluster())
+    health, cluster, lately = await asyncio.gather(
+        asked.admin.cluster_health(), asked.admin.describe_cluster(), event_rows(asked)
+    )
     troubles = [check for check in health.checks if check.status != OK]
     return OverviewView(
         health=health,
@@ -38,4 +45,6 @@ async def show_overview(asked: PageAsked) -> OverviewView:
         fenced=sum(broker.fenced for broker in cluster.brokers),
         leaders=sum(cluster.leaders.values()),
         offline_partitions=cluster.offline_partitions,
+        lately=tuple(lately[:LATELY_MAX]),
+        note=watch_note(watch_of(asked)),
     )

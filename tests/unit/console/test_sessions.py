@@ -34,6 +34,13 @@ def test_a_session_ends_when_it_is_not_used() -> None:
     assert [one.link for one in sessions.ended()] == ["link"] and sessions.ended() == []
 
 
+def test_a_request_that_a_page_makes_by_itself_is_no_use() -> None:
+    sessions = made()
+    session = sessions.begin("anna", "link", 0)
+    assert sessions.find(session.session_id, IDLE_MS - 1, touches=False) is session
+    assert sessions.find(session.session_id, IDLE_MS, touches=False) is None
+
+
 def test_a_session_that_is_always_used_ends_too() -> None:
     sessions = made()
     session = sessions.begin("anna", "link", 0)

@@ -1,0 +1,129 @@
+"""Pictures of the whole cluster: lines, the flow of records, and where replicas are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.admin import PartitionInfo, TopicDescription
+from penstock.console.page import PageAsked, address_of
+from penstock.console.pages.series import WORDS
+from penstock.console.pages.watched import WatchNote, visible_groups, visible_topics, watch_note, watch_of
+from penstock.console.pictures.flow_picture import TOPICS_MAX, FlowGroup, FlowTopic, RecordFlow, flow_svg
+from penstock.console.pictures.layout_picture import LayoutBroker, LayoutRow, LayoutView, layout_svg
+from penstock.console.watching.cluster_watch import ClusterWatch
+from penstock.console.watching.last_hour import Subject
+from penstock.errors import ApiError
+from penstock.types import TopicPartition
+
+CHARTS: Final = (
+    Subject.CLUSTER_RECORDS,
+    Subject.CLUSTER_BYTES,
+    Subject.TOPIC_RECORDS,
+    Subject.GROUP_LAG,
+    Subject.BROKER_PROBE_MS,
+    Subject.BROKER_LEADERS,
+    Subject.CLUSTER_UNDER_REPLICATED,
+)
+PRODUCING_MS: Final = 5 * 60_000
+"""A producer that wrote within this time counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PicturesView:
+    """The charts by their subjects, each with its title, and the memory that they are drawn from."""
+
+    charts: dict[str, str]
+    note: WatchNote
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPage:
+    """The way of records from producers by topics to groups."""
+
+    topic: str
+    flow: RecordFlow
+    note: WatchNote
+
+    def picture(self) -> str:
+        """The flow as SVG."""
+        return flow_svg(self.flow)
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutPage:
+    """The replicas over brokers and racks."""
+
+    topic: str
+    layout: LayoutView
+
+    def picture(self) -> str:
+        """The layout as SVG."""
+        return layout_svg(self.layout)
+
+
+async def show_pictures(asked: PageAsked) -> PicturesView:
+    """Asks nobody: the charts ask for their lines."""
+    return PicturesView({subject: WORDS[subject][0] for subject in CHARTS}, watch_note(watch_of(asked)))
+
+
+async def show_layout(asked: PageAsked) -> LayoutPage:
+    """One topic's replicas, or those of all."""
+    name = asked.fields.text("topic", "")
+    cluster = await asked.admin.describe_cluster()
+    topics = [await asked.admin.describe_topic(name)] if name else await asked.admin.describe_topics(ask_leaders=False)
+    brokers = [LayoutBroker(one.node_id, one.rack, one.fenced) for one in cluster.brokers]
+    rows = [_layout_row(topic, p) for topic in topics for p in topic.partitions]
+    return LayoutPage(name, LayoutView.of(brokers, rows))
+
+
+def _layout_row(topic: TopicDescription, p: PartitionInfo) -> LayoutRow:
+    return LayoutRow(f"{topic.name}-{p.partition}", p.leader_id, p.replicas, p.isr, p.adding_replicas)
+
+
+async def show_flow(asked: PageAsked) -> FlowPage:
+    """The busiest topics and their groups by the console's memory, and the producers by the leaders' own words."""
+    name, watch = asked.fields.text("topic", ""), watch_of(asked)
+    if watch is None:
+        return FlowPage(name, RecordFlow((), ()), watch_note(None))
+    topics, groups = await asyncio.gather(visible_topics(asked), visible_groups(asked))
+    found = [
+        FlowTopic(one, rate, address=address_of("/topic", name=one))
+        for one, rate in watch.hour.largest(Subject.TOPIC_RECORDS, watch.hour.limits.topics_max)
+        if (topics is None or one in topics) and name in ("", one)
+    ]
+    flow = RecordFlow.of(found, _flow_groups(watch, groups))
+    counted = await _with_producers(asked, flow.topics)
+    return FlowPage(
+        name, RecordFlow(counted, flow.groups, flow.topics_left_out, flow.groups_left_out), watch_note(watch)
+    )
+
+
+def _flow_groups(watch: ClusterWatch, visible: frozenset[str] | None) -> list[FlowGroup]:
+    lags = watch.hour.largest(Subject.GROUP_LAG, watch.hour.limits.groups_max)
+    return [
+        FlowGroup(one, watch.hour.read_by(one), int(lag), address=address_of("/group", id=one))
+        for one, lag in lags
+        if visible is None or one in visible
+    ]
+
+
+async def _with_producers(asked: PageAsked, topics: Sequence[FlowTopic]) -> tuple[FlowTopic, ...]:
+    """The topics with the numbers of idempotent producers that wrote lately; None where the leaders do not say."""
+    names = [topic.name for topic in topics[:TOPICS_MAX]]
+    try:
+        described = await asyncio.gather(*map(asked.admin.describe_topic, names))
+        led = [TopicPartition(one.name, p.partition) for one in described for p in one.partitions if p.leader_id >= 0]
+        known = await asked.admin.describe_producers(led) if led else {}
+    except ApiError:
+        return tuple(topics)
+    writing: dict[str, set[int]] = {name: set() for name in names}
+    for tp, producers in known.items():
+        newest_ms = max((one.last_append_ms for one in producers), default=0)
+        recent = max(newest_ms, asked.wall_ms) - PRODUCING_MS
+        writing[tp.topic] |= {one.producer_id for one in producers if one.last_append_ms >= recent}
+    return tuple(
+        FlowTopic(topic.name, topic.records_per_second, len(writing[topic.name]), topic.address) for topic in topics
+    )

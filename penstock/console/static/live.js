@@ -1,0 +1,148 @@
+// What moves on the console's pages. Every page is whole without it.
+//
+//   <figure class="chart" data-series="/series.json?…">   becomes a chart of that JSON twin; what it held stays below it
+//   <section data-live id="…">                            is exchanged for the same section of the page, as it is now
+//   <table data-tail="/tail/stream?…">                    gets a row for each record that comes
+//
+// One stream (/live) says that something has changed. All texts go in as text, never as HTML made here.
+"use strict";
+
+(() => {
+  const LIVE = { headers: { "X-Penstock-Live": "1" }, credentials: "same-origin" }; // it keeps no session alive
+  const EVERY_MS = 2000;
+  const charts = new Map();
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const LINES = ["--line-0", "--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6", "--line-7"];
+
+  const short = (value) => {
+    if (value === null || value === undefined) return "–";
+    const size = Math.abs(value);
+    if (size >= 1e9) return (value / 1e9).toFixed(1) + " G";
+    if (size >= 1e6) return (value / 1e6).toFixed(1) + " M";
+    if (size >= 1e4) return (value / 1e3).toFixed(0) + " k";
+    return size >= 10 || value === 0 ? value.toFixed(0) : value.toPrecision(2);
+  };
+
+  const columns = (data) => {
+    const length = data.lines.length ? data.lines[0].values.length : 0;
+    const times = Array.from({ length }, (_, at) => (data.newest_ms - (length - 1 - at) * data.step_ms) / 1000);
+    return [times, ...data.lines.map((line) => line.values)];
+  };
+
+  const options = (figure, data) => {
+    const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    return {
+      width: Math.max(figure.clientWidth - 4, 240),
+      height: 180,
+      cursor: { drag: { x: true, y: false } },
+      legend: { live: true },
+      scales: { y: { range: (plot, low, high) => [0, Math.max(high || 0, 1)] } },
+      axes: [axis, { ...axis, size: 60, values: (plot, ticks) => ticks.map(short) }],
+      series: [
+        {},
+        ...data.lines.map((line, at) => ({
+          label: line.name,
+          stroke: colour(LINES[at % LINES.length]),
+          width: 2,
+          dash: at >= 4 ? [6, 4] : undefined,
+          value: (plot, value) => short(value) + " " + data.unit,
+        })),
+      ],
+    };
+  };
+
+  const draw = async (figure) => {
+    const answer = await fetch(figure.dataset.series, LIVE);
+    if (!answer.ok) return;
+    const data = await answer.json();
+    const names = data.lines.map((line) => line.name).join("\n");
+    const known = charts.get(figure);
+    if (known && known.names === names) {
+      known.plot.setData(columns(data));
+    } else if (data.lines.length) {
+      if (known) known.plot.destroy();
+      const plot = new uPlot(options(figure, data), columns(data));
+      plot.root.setAttribute("aria-hidden", "true"); // the picture below it, and the table, say the same
+      figure.prepend(plot.root);
+      figure.classList.add("drawn");
+      charts.set(figure, { plot, names });
+    }
+  };
+
+  const drawAll = () => Promise.allSettled([...document.querySelectorAll("figure[data-series]")].map(draw));
+
+  const exchange = async () => {
+    const parts = [...document.querySelectorAll("[data-live]")].filter((part) => !part.contains(document.activeElement));
+    if (!parts.length) return;
+    const answer = await fetch(location.href, LIVE);
+    if (answer.redirected) location.reload(); // to the log-in
+    if (!answer.ok) return;
+    const now = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of parts) {
+      const other = now.getElementById(part.id);
+      if (other && other.innerHTML !== part.innerHTML) part.replaceWith(document.adoptNode(other));
+    }
+  };
+
+  let last = 0;
+  let waits = false;
+  const changed = () => {
+    if (waits || document.hidden) return;
+    waits = true;
+    setTimeout(async () => {
+      last = Date.now();
+      await Promise.allSettled([drawAll(), exchange()]);
+      waits = false;
+    }, Math.max(0, last + EVERY_MS - Date.now()));
+  };
+
+  const tail = (table) => {
+    const rows = table.tBodies[0];
+    const state = document.getElementById("tail-state");
+    const source = new EventSource(table.dataset.tail);
+    const limit = Number(table.dataset.rows);
+    source.addEventListener("records", (event) => {
+      for (const record of JSON.parse(event.data).records) {
+        const row = rows.insertRow(0);
+        for (const text of record) row.insertCell().textContent = text;
+      }
+      while (rows.rows.length > limit) rows.deleteRow(-1);
+    });
+    source.addEventListener("state", (event) => {
+      state.textContent = JSON.parse(event.data).text;
+    });
+    source.addEventListener("end", (event) => {
+      state.textContent = JSON.parse(event.data).text;
+      source.close();
+    });
+    const button = document.getElementById("tail-stop");
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      source.close();
+      state.textContent = "stopped";
+      button.hidden = true;
+    });
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll("table[data-tail]").forEach(tail);
+    const moves = document.querySelector("figure[data-series], [data-live]");
+    if (!moves) return;
+    drawAll();
+    const stream = new EventSource("/live");
+    stream.addEventListener("changed", changed);
+    document.addEventListener("visibilitychange", changed);
+    const anew = () => {
+      for (const { plot } of charts.values()) plot.destroy();
+      charts.clear();
+      drawAll();
+    };
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", anew);
+    let resized = 0;
+    addEventListener("resize", () => {
+      clearTimeout(resized);
+      resized = setTimeout(anew, 200);
+    });
+  });
+})();

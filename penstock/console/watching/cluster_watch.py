@@ -1,0 +1,106 @@
+"""The console's watch over its cluster: one client, one sampler and one memory, whatever the number of browsers.
+
+It asks as the console's own user, or as nobody where the cluster takes anybody. Where the cluster wants a user and the
+console has none, nothing is watched, and `why_not` says so. Not here: what a person may see of it (pages/watched.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from penstock.client.admin.async_admin import AsyncAdmin
+from penstock.clock import Clock, SystemClock
+from penstock.console.settings import ConsoleSettings
+from penstock.console.watching.last_hour import HourLimits, LastHour
+from penstock.console.watching.live_feed import LiveFeed
+from penstock.console.watching.sampler import Sampler
+from penstock.errors import AuthenticationFailedError, PenstockError
+
+CALL_MS: Final = 6_000
+FIRST_TRIES_SECONDS: Final = 2.0
+REFUSED_SECONDS: Final = 60.0
+NO_USER: Final = (
+    "the cluster has users, and this console has none of its own that could watch it; --username and --password-file"
+    " give it one"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterWatch:
+    """Watches until `run` is cancelled; what it knows is there at any time."""
+
+    def __init__(
+        self,
+        settings: ConsoleSettings,
+        *,
+        limits: HourLimits | None = None,
+        clock: Clock | None = None,
+        make_admin: Callable[..., Any] = AsyncAdmin,
+    ) -> None:
+        self._settings, self._make_admin = settings, make_admin
+        self.clock: Clock = clock or SystemClock()
+        self.hour = LastHour(limits)
+        self.feed = LiveFeed()
+        self.began_wall_ms = self.clock.wall_ms()
+        self.sampler: Sampler | None = None
+        self._why_not = "the cluster has not answered yet"
+
+    @property
+    def why_not(self) -> str:
+        """Why nothing is watched; "" while something is."""
+        return self._why_not
+
+    @property
+    def part_errors(self) -> dict[str, str]:
+        """Why parts of the cluster were not told of the last time, by their names."""
+        return {} if self.sampler is None else dict(self.sampler.statistics().errors)
+
+    @property
+    def newest_wall_ms(self) -> int:
+        """The time of the newest step, by the calendar as it is now."""
+        now_ms = self.clock.boot_ms()
+        step_ms = self.hour.limits.step_ms
+        newest_ms = (self.hour.now_ms or now_ms) // step_ms * step_ms
+        return self.clock.wall_ms() - (now_ms - newest_ms)
+
+    def ago_ms(self, at_ms: int) -> int:
+        """How long ago a moment of the timeline was."""
+        return max(0, self.clock.boot_ms() - at_ms)
+
+    def stop(self) -> None:
+        """The console begins to end: whoever waits for news is told."""
+        self.feed.note()
+
+    async def run(self) -> None:
+        """Reaches the cluster, and asks until it is cancelled."""
+        options = {"client_id": "penstock-console-watch", **self._settings.connection, **self._settings.own_login}
+        admin = self._make_admin(
+            self._settings.bootstrap, **options, request_timeout_ms=CALL_MS, default_api_timeout_ms=CALL_MS
+        )
+        try:
+            await self._reach(admin)
+            self.sampler = Sampler(admin, self.hour, self.clock, self.feed.note)
+            await self.sampler.run()
+        finally:
+            await admin.close()
+
+    async def _reach(self, admin: AsyncAdmin) -> None:
+        """Returns once the cluster has answered. A cluster that is away is asked again, and so is one that refuses."""
+        while self._why_not:
+            try:
+                await admin.describe_cluster()
+                self._why_not = ""
+            except AuthenticationFailedError as error:
+                self._why_not = str(error) if self._settings.own_login else NO_USER
+                _log.warning("the console does not watch the cluster: %s", self._why_not)
+                await asyncio.sleep(REFUSED_SECONDS)
+            except PenstockError as error:
+                self._why_not = str(error)
+                await asyncio.sleep(FIRST_TRIES_SECONDS)
+
+    def __repr__(self) -> str:
+        return f"ClusterWatch({self.hour!r}, {self.feed!r})"

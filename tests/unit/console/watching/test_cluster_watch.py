@@ -1,0 +1,94 @@
+"""The watch reaches its cluster as the console's own user, says why it does not, and closes its client."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from penstock.console.settings import ConsoleSettings
+from penstock.console.watching.cluster_watch import NO_USER, ClusterWatch
+from penstock.console.watching.last_hour import HourLimits
+from penstock.errors import AuthenticationRequiredError, BootstrapError, SaslAuthenticationFailedError
+from tests.support.virtual_time import VirtualTimeLoop, run_virtual
+from tests.unit.console.watching.test_sampler import FakeAdmin
+
+
+class FakeClient(FakeAdmin):
+    """An admin client whose first calls may fail."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__()
+        self.errors, self.options, self.is_closed = list(errors), dict[str, Any](), False
+
+    def __call__(self, bootstrap: str, **options: Any) -> FakeClient:
+        self.options = options
+        return self
+
+    async def describe_cluster(self) -> Any:
+        if self.errors:
+            raise self.errors.pop(0)
+        return await super().describe_cluster()
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def watched(client: FakeClient, seconds: float, **settings: Any) -> tuple[ClusterWatch, str]:
+    """The watch after as long a time, and its reason a second after its start."""
+
+    async def story() -> tuple[ClusterWatch, str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        watch = ClusterWatch(
+            ConsoleSettings(bootstrap="b:1", origins=("http://h",), **settings),
+            limits=HourLimits(step_ms=1_000, steps=60),
+            clock=loop,
+            make_admin=client,
+        )
+        running = asyncio.create_task(watch.run())
+        await asyncio.sleep(1)
+        first = watch.why_not
+        await asyncio.sleep(seconds)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return watch, first
+
+    return run_virtual(story())
+
+
+def test_a_cluster_is_watched_as_the_consoles_own_user() -> None:
+    client = FakeClient()
+    watch, first = watched(client, 20, own_login={"username": "eye"}, connection={"tls": True})
+    assert (first, watch.why_not, watch.part_errors) == ("", "", {})
+    assert client.options["username"] == "eye" and client.options["tls"] is True
+    assert watch.hour.watched_ms >= 15_000 and watch.feed.version > 20
+    assert client.is_closed
+    assert watch.newest_wall_ms <= watch.clock.wall_ms() < watch.newest_wall_ms + 2_000
+    assert watch.ago_ms(watch.clock.boot_ms() - 7) == 7
+
+
+def test_a_cluster_that_is_away_is_asked_again() -> None:
+    watch, first = watched(FakeClient(BootstrapError("no broker"), BootstrapError("none")), 20)
+    assert first == "no broker"
+    assert watch.why_not == "" and watch.hour.now_ms is not None
+
+
+def test_a_cluster_with_users_is_not_watched_by_nobody() -> None:
+    client = FakeClient(AuthenticationRequiredError("log in"))
+    watch, _ = watched(client, 30)
+    assert watch.why_not == NO_USER and watch.hour.now_ms is None
+    assert repr(watch).startswith("ClusterWatch(LastHour(0 rounds")
+    wrong = FakeClient(SaslAuthenticationFailedError("the password is wrong"))
+    assert watched(wrong, 30, own_login={"username": "eye"})[0].why_not == "the password is wrong"
+    assert watched(FakeClient(*[AuthenticationRequiredError("log in")]), 90)[0].why_not == "", "it was asked again"
+
+
+def test_an_end_wakes_whoever_waits() -> None:
+    async def story() -> None:
+        watch = ClusterWatch(ConsoleSettings(bootstrap="b:1", origins=("http://h",)), make_admin=FakeClient())
+        waiting = asyncio.create_task(watch.feed.wait_newer(0, 1_000))
+        await asyncio.sleep(1)
+        watch.stop()
+        assert await waiting == 1
+
+    run_virtual(story())
