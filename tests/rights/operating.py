@@ -12,12 +12,15 @@ from penstock.client.admin.admin_types import Operation, ResourceType
 from tests.rights import kafka_python
 from tests.rights.matrix import LIMIT_S, Key, Tool
 from tests.rights.reading import read_by_kafka_python
-from tests.rights.stage import KNOWN_ID, LAGGING, ORDERS, Stage, Who
+from tests.rights.stage import KNOWN_ID, LAGGING, ORDERS, RefusedCommandError, Stage, Who
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 SEES_CLUSTER: Final = ((Operation.DESCRIBE, CLUSTER),)
 SEES_TOPICS: Final = ((Operation.DESCRIBE, TOPIC),)
 SEES_GROUPS: Final = ((Operation.DESCRIBE, GROUP),)
+DECLARED_TOPIC: Final = "[topics.own-NAME]\npartitions = 1\n"
+DECLARED_ACL: Final = '[[acls]]\nprincipal = "User:u"\noperations = ["Read"]\ntopic = "own-NAME"\n'
+DECLARED_QUOTA: Final = '[[quotas]]\nuser = "uNAME"\nproducer_byte_rate = 1000000\n'
 SEES_IDS: Final = ((Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),)
 
 
@@ -48,6 +51,22 @@ MONITOR: Final = (
     command(SEES_IDS, "transactions", "describe", KNOWN_ID),
     command((), "acls", "roles"),
 )
+
+
+def _applies(declared: str) -> Callable[[Stage, Who], None]:
+    """`penstock apply` of a file; NAME stands for a name of its own. What cannot be done is said in a line for each
+    thing, and the last line counts these."""
+
+    def run(stage: Stage, who: Who) -> None:
+        name = stage.own_name()
+        file = stage.path / f"{name}.toml"
+        file.write_text(declared.replace("NAME", name), encoding="utf-8")
+        try:
+            who.command("apply", file, "--yes")
+        except RefusedCommandError as error:
+            raise RefusedCommandError(str(error).rpartition("\n")[0]) from error
+
+    return run
 
 
 # -- topics ------------------------------------------------------------------------------------------------------------
@@ -97,6 +116,7 @@ TOPIC_ADMIN: Final = (
         _of_own_topic("configs", "describe", "TOPIC", "--all"),
         _topics(Operation.ALTER_CONFIGS),
     ),
+    Tool("penstock apply, a topic", _applies(DECLARED_TOPIC), _topics(Operation.CREATE)),
     command((), "export"),
 )
 
@@ -119,6 +139,20 @@ def _delete_user(stage: Stage, who: Who) -> None:
     who.command("users", "delete", name)
 
 
+def _is_judged(*words: str) -> Callable[[Stage, Who], None]:
+    """A command that a quorum of one with static voters cannot do; it works if no right is missing."""
+
+    def run(stage: Stage, who: Who) -> None:
+        try:
+            who.command(*words)
+        except RefusedCommandError as error:
+            if " may not " in str(error):
+                raise
+
+    return run
+
+
+DIRECTORY_ID: Final = "JEXY6aqzQY-32P5TStzaFg"
 USER_ADMIN: Final = (
     Tool("penstock users create", _add_user, ALTERS),
     Tool("penstock users delete", _delete_user, ALTERS),
@@ -131,6 +165,18 @@ USER_ADMIN: Final = (
     command(ALTERS_CONFIGS, "quotas", "list"),
     command(ALTERS_CONFIGS, "quotas", "remove", "--user", "u"),
     command(ALTERS_CONFIGS, "brokers", "cordon", "0", "--dry-run"),
+    command(ALTERS_CONFIGS, "brokers", "uncordon", "0"),
+    Tool("penstock features upgrade", _is_judged("features", "upgrade", "--feature", "metadata.version=2"), ALTERS),
+    Tool(
+        "penstock features downgrade",
+        _is_judged("features", "downgrade", "--feature", "metadata.version=1", "--dry-run"),
+        ALTERS,
+    ),
+    Tool("penstock quorum add-voter", _is_judged("quorum", "add-voter", f"9@127.0.0.1:9:{DIRECTORY_ID}"), ALTERS),
+    Tool("penstock quorum remove-voter", _is_judged("quorum", "remove-voter", f"9:{DIRECTORY_ID}", "--yes"), ALTERS),
+    Tool("penstock quorum make-dynamic", _is_judged("quorum", "make-dynamic", "--yes"), ALTERS),
+    Tool("penstock apply, an ACL", _applies(DECLARED_ACL), ALTERS),
+    Tool("penstock apply, a quota", _applies(DECLARED_QUOTA), ALTERS_CONFIGS),
     command((), "export"),  # without a right it says what it could not see
 )
 

@@ -181,6 +181,7 @@ HELD_BY = {
         TRANSACTIONS + "test_open_transactions_of_a_tenant_are_bounded_by_its_share_and_others_go_on",
     ),
     "a look-up by time (ListOffsets)": (
+        LOOK_UPS + "test_a_look_up_walks_no_further_than_its_limits_behind_a_batch_that_is_ahead_of_its_time",
         LOOK_UPS + "test_a_look_up_decodes_no_more_than_its_limits_whatever_the_headers_promise",
         LOOK_UPS + "test_after_some_batches_that_promise_in_vain_the_next_one_is_the_answer_by_its_header",
         LOOK_UPS + "test_the_event_loop_decodes_one_small_batch_that_is_not_compressed_and_no_other",
@@ -204,6 +205,8 @@ HELD_BY = {
     ),
     "headers that a fetch walks over, where `index.interval.bytes` is large": (
         LOOK_UPS + "test_a_fetch_walks_over_few_headers_however_large_the_interval_of_the_index_is",
+        "tests/unit/storage/segment/test_segment_indexes.py::"
+        "test_large_batches_have_an_entry_for_every_mebibyte_however_large_the_interval_is",
         LOOK_UPS + "test_the_event_loop_walks_over_so_many_headers_and_no_more",
     ),
     "batches of one Produce": (
