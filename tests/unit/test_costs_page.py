@@ -165,6 +165,8 @@ HELD_BY = {
         + "test_a_message_that_comes_when_its_answer_has_lost_its_room_is_not_decoded_before_there_is_room_again",
         TURNED + "test_a_call_that_was_begun_before_the_answers_filled_up_is_not_read_at_its_turn",
         TURNED + "test_messages_that_wait_for_room_have_a_share_of_the_memory_and_the_next_one_is_refused",
+        UNIT + "grpc/test_client_streams.py::"
+        "test_of_a_party_that_reads_nothing_no_produce_with_a_large_answer_is_decoded_and_all_others_go_on",
         UNIT + "grpc/test_unread_answers.py::test_a_small_answer_of_a_call_with_small_ones_waits_for_no_unread_answer",
     ),
     "**A tenant**: fetch answers that it does not read": (

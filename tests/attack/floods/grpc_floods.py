@@ -31,6 +31,9 @@ from tests.attack.floods.kafka_floods import LARGEST_BYTES, SMALL_BUFFER, TENANT
 from tests.attack.floods.links import Target
 
 LINKS: Final = 4
+STREAMS: Final = 4
+HEAD_BYTES: Final = 5
+"""Before each message of gRPC, which tell its size."""
 BATCH: Final = 50
 """Calls that are sent at once."""
 BLOCK: Final = b"".join(literal(b"x%d" % number, b"v" * 50) for number in range(100))
@@ -207,6 +210,30 @@ def unread_metadata_by_grpc(target: Target) -> Steps:
     return Herd(target, 30, make, is_replaced=False).kept()
 
 
+def unread_produces_by_grpc(target: Target) -> Steps:
+    """Produce streams whose answers nobody reads, 4 on each of 30 connections: requests without end, each of 500 topics
+    in 3,800 bytes, whose answer has some 100 kB. A stream has 16 of them under way."""
+    parts = [broker_pb2.PartitionRecords(topic=f"{number % 100:02d}", partition=number // 100) for number in range(500)]
+    request = broker_pb2.ProduceRequest(acks=1, timeout_ms=1_000, partitions=parts)
+    message = grpc_message(request.SerializeToString())
+    sent: dict[tuple[Link, int], int] = {}
+
+    def make() -> Link:
+        link = H2Link(target, SMALL_BUFFER)
+        for _ in range(STREAMS):
+            stream = link.begin_message(f"{SERVICE}Produce", len(message) - HEAD_BYTES)
+            sent[link, stream] = HEAD_BYTES
+        return link
+
+    def send(link: Any) -> None:
+        for (other, stream), at in list(sent.items()):
+            if other is link:
+                sent[link, stream] += (size := link.more(stream, message[at % len(message) :]))
+                target.add("sent", size)
+
+    return Herd(target, 30, make, is_replaced=False).kept(send, 0.0)
+
+
 def unread_fetches_by_grpc(target: Target) -> Steps:
     """Fetch streams, each with two answers of as many bytes as there may be, 4 on each of 40 connections."""
     asked = broker_pb2.MetadataRequest(topics=[TENANTS_TOPIC]).SerializeToString()
@@ -255,6 +282,7 @@ GRPC_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
         middling_calls_by_grpc,
         changes_of_the_quorum_by_grpc,
         unread_metadata_by_grpc,
+        unread_produces_by_grpc,
         unread_fetches_by_grpc,
     )
 }

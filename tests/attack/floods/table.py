@@ -156,6 +156,8 @@ not (64 MiB), and a share of answers."""
 PIECES: Final = Bounds(rate=0.35)
 """A quarter of the loop goes in pieces of 50 ms, because protobuf decodes a message in one; each holds up a client that
 waits for every answer."""
+MANY_PARTITIONS: Final = Bounds(rate=0.35, memory_mib=224)
+"""A quarter of the loop goes to decoding, and about as much to what handlers do with 500 partitions of each message."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
 LOOK_UPS: Final = Bounds(rate=0.35, figures={"look_up_s": 1.5})
@@ -263,6 +265,7 @@ SECURED: Final = (
     Row("middling-calls-by-grpc", MALLORY, bounds=PIECES),
     Row("changes-of-the-quorum-by-grpc", MALLORY),
     Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=CUT_S),
+    Row("unread-produces-by-grpc", MALLORY, bounds=MANY_PARTITIONS, seconds=SLOWLY_S, config=PATIENT),
     Row("calls-begun-together-by-grpc", MALLORY, bounds=UNDER_WAY, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     # By IPv6

@@ -19,6 +19,7 @@ from broker.grpc.client_streams import PRODUCES_PIPELINED_MAX, StreamHandlers, S
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.turned_decoder import DecodedMessage
 from broker.load.busy_time import BusyTimes
+from broker.network.answer_turns import SMALL_ELEMENTS
 from broker.network.connection_loop import Quotas
 from broker.network.decoding_turns import LONG
 from broker.network.memory_budget import Lease
@@ -51,6 +52,7 @@ class Stream:
         self.answers: list[pb.ProduceResponse] = []
         self.status: tuple[grpc.StatusCode, str] | None = None
         self.trailer: tuple[tuple[str, str], ...] = ()
+        self.host = PEER.host
 
     async def read(self) -> Any:
         return self.messages.pop(0) if self.messages else grpc.aio.EOF
@@ -67,7 +69,7 @@ class Stream:
         raise grpc.aio.AbortError
 
     def peer(self) -> str:
-        return "ipv4:10.0.0.1:4711"
+        return f"ipv4:{self.host}:4711"
 
 
 class Bench:
@@ -156,6 +158,37 @@ def test_a_large_message_of_a_stream_waits_for_its_turn_and_those_behind_it_keep
         assert [(await bench.handle_one()).is_large for _ in range(2)] == [True, False]
         await served[0]
         assert [answer.correlation_id for answer in others.answers] == [2, 3]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("topic", ["t", "t" * 50])
+def test_of_a_party_that_reads_nothing_no_produce_with_a_large_answer_is_decoded_and_all_others_go_on(
+    topic: str,
+) -> None:
+    """Its messages wait as bytes, which count, also where they are too small to be long work. Messages with small
+    answers go on, and so does another party's."""
+
+    async def scenario(bench: Bench) -> None:
+        parts = [pb.PartitionRecords(topic=topic)] * (SMALL_ELEMENTS + 1)
+        unread = bench.memory.answer(PEER.host, bench.memory.answers.free * 3 // 4 // ANSWER_COPIES)
+        large = [Stream(*(pb.ProduceRequest(correlation_id=n, partitions=parts) for n in (1, 2))) for _ in range(5)]
+        small, other = Stream(pb.ProduceRequest(correlation_id=3)), Stream(pb.ProduceRequest(partitions=parts))
+        other.host = "10.0.0.2"
+        served = [bench.serve(stream) for stream in (*large, small, other)]
+        for stream in (*large, small, other):
+            stream.may_read.set()
+        for _ in range(2):
+            await bench.handle_one()
+        await asyncio.wait(served[-2:], timeout=60)
+        assert small.answers and other.answers
+        assert not bench.channel.statistics().request_queue_size and not any(stream.answers for stream in large)
+        assert bench.memory.statistics().used_bytes > 5 * len(parts) * len(topic), "the first of each stream"
+        unread.release()
+        for _ in range(10):
+            await bench.handle_one()
+        await asyncio.gather(*served)
+        assert [[answer.correlation_id for answer in stream.answers] for stream in large] == [[1, 2]] * 5
 
     run(scenario)
 
