@@ -1,4 +1,5 @@
-"""The costs that docs/security.md states, of a stranger, a user and a tenant: a test holds each row of the page."""
+"""The costs that docs/security.md states, of a stranger, a user and a tenant: tests hold each row of the page,
+and its sentences beside."""
 
 from __future__ import annotations
 
@@ -251,6 +252,97 @@ HELD_BY = {
     ),
 }
 """The tests of each row, by its first cell."""
+LOGINS = UNIT + "authentication/test_logins.py::"
+COUNTS_TO = (
+    UNIT + "apis/security/test_topic_owners.py::"
+    "test_a_clients_partitions_count_to_its_principal_and_those_of_super_users_and_nodes_to_nobody"
+)
+SAID = {
+    "A party that is alone gets half of a limit, n parties get one part in n+1 each": (
+        BUDGET + "test_a_party_has_as_much_as_stays_free_for_the_others",
+    ),
+    "whoever waits for its own share holds up nobody else": (
+        BUDGET + "test_a_party_whose_announced_frames_fill_its_share_holds_up_itself_alone",
+        BUDGET + "test_a_party_that_has_much_and_waits_for_more_holds_up_no_other",
+        BUDGET + "test_parties_take_turns_so_one_with_many_streams_does_not_starve_another",
+    ),
+    "counts as its principal, from however many addresses it comes": (
+        UNIT + "network/test_parties.py::test_a_principal_is_one_party_from_every_address",
+        UNIT + "network/test_parties.py::test_two_principals_behind_one_address_are_two_parties",
+    ),
+    "Any other one counts as its network": (
+        UNIT + "network/test_parties.py::test_an_anonymous_caller_is_its_network",
+        GUARD + "test_the_addresses_of_one_network_of_64_bits_count_as_one",
+        ACCEPT + "test_the_addresses_of_one_network_of_64_bits_count_as_one",
+    ),
+    "a size that is announced costs its sender what it has sent": (
+        BUDGET + "test_an_announcement_takes_no_room_of_others_before_its_bytes_come",
+    ),
+    "own topics as one, `User:ANONYMOUS`": (COUNTS_TO,),
+    "What a super user makes is nobody's": (COUNTS_TO,),
+    "Without an authorizer there is no such share": (COUNTS_TO,),
+    "as are internal topics": (OWNERS + "test_internal_topics_are_nobodys",),
+    "those from before owners were noted": (
+        OWNERS + "test_a_topic_without_an_owner_becomes_that_of_a_principal_that_adds_partitions",
+    ),
+    "no share limits a super user": (OWNERS + "test_who_has_no_share_is_not_limited_and_still_counts_to_the_owner",),
+    "A deleted topic gives back what it had": (
+        OWNERS + "test_deleted_topics_give_back_what_they_had_and_leave_no_record",
+    ),
+    "The metadata names an owner as a resource `topic-owner`": (
+        OWNERS + "test_the_owner_is_a_record_that_an_older_release_reads",
+    ),
+    "After a failover what groups and transactions hold is nobody's until its party uses it again": (
+        GROUPS + "test_after_a_failover_state_is_nobodys_until_its_party_uses_it_and_others_are_served",
+        TRANSACTIONS + "test_after_a_failover_ids_are_nobodys_until_their_party_uses_them_and_others_are_served",
+    ),
+    "The answer to a wrong password is held back": (
+        LOGINS + "test_a_wrong_one_is_refused_after_a_while_with_one_text",
+        LOGIN + "test_a_refusal_is_held_back_and_holds_up_nobody_else",
+    ),
+    "one address (of IPv6: one network of 64 bits) has 16 attempts under way at most": (
+        LOGINS + "test_guesses_of_one_address_are_bounded_and_keep_nobody_else_out",
+        ATTEMPTS + "test_an_address_of_ipv6_has_no_more_places_for_having_more_addresses",
+    ),
+    "an address that has none under way is heard, up to 4,096 of them": (
+        LOGINS + "test_guesses_of_many_addresses_are_bounded_together_and_whoever_has_logged_in_before_is_heard",
+        ATTEMPTS + "test_all_strangers_together_are_bounded",
+    ),
+    "An unknown user gets the same answer": (
+        "tests/unit/sasl/test_scram.py::test_a_wrong_password_and_an_unknown_user_are_refused_alike",
+        LOGIN + "test_a_wrong_password_and_an_unknown_user_get_the_same_answer_and_the_end",
+    ),
+    "no memory is selected for a core": (
+        UNIT + "node/process/test_core_files.py::test_a_core_of_a_node_with_secrets_has_no_memory",
+    ),
+    "may have half of `queued.max.request.bytes`; more by one connection alone": (
+        UNDER_WAY + "test_a_party_may_have_half_of_the_requests_memory_under_way_and_alone_one_message",
+    ),
+    "The node has twice as much at most": (
+        UNDER_WAY + "test_a_node_is_full_by_the_party_that_has_most_also_by_what_it_has_at_other_listeners",
+    ),
+    "those first that hold bytes for over a minute, then the youngest": (
+        UNDER_WAY + "test_who_holds_bytes_for_long_is_cut_before_others_of_its_party",
+        UNDER_WAY + "test_a_party_loses_its_youngest_connections_until_it_has_its_share",
+    ),
+    "Compressed messages of gRPC are refused": (
+        UNIT + "grpc/test_message_sizes.py::test_a_compressed_message_is_refused_unread",
+    ),
+    "Before a log-in nothing is read but the log-in itself and health checks": (
+        UNIT + "grpc/test_log_in.py::test_these_apis_alone_come_before_a_log_in",
+    ),
+    "cuts a connection that sends as much before its first call": (
+        BYTES + "test_clients_of_one_address_that_begin_at_once_count_for_nothing_where_nobody_logs_in",
+        UNIT + "grpc/test_floods.py::test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_log_in",
+    ),
+    "with 64 or more of them each may have one part in 64 of a limit": (
+        BUDGET + "test_however_many_have_their_share_a_party_with_little_is_let_in",
+    ),
+    "may hide 0.3 MB a second of messages of its streams that never end": (
+        UNDER_WAY + "test_many_small_calls_hide_little_of_a_message_that_never_ends",
+    ),
+}
+"""The tests of what sentences beside the table say, by their words."""
 
 
 @cache
@@ -269,7 +361,12 @@ def test_each_row_has_tests_that_hold_it() -> None:
     assert rows() == list(HELD_BY)
 
 
-def test_the_tests_that_hold_a_row_are_there() -> None:
-    named = [test for tests in HELD_BY.values() for test in tests]
+def test_the_page_says_what_tests_hold_beside_its_rows() -> None:
+    page = " ".join((ROOT / "docs" / "security.md").read_text(encoding="utf-8").split())
+    assert [words for words in SAID if words not in page] == []
+
+
+def test_the_tests_that_hold_a_row_or_a_sentence_are_there() -> None:
+    named = [test for tests in (*HELD_BY.values(), *SAID.values()) for test in tests]
     missing = [test for test in named if test.partition("::")[2] not in names_in(test.partition("::")[0])]
     assert missing == []
