@@ -20,6 +20,7 @@ from tests.support.files_scheduling import SPARK, pytest_xdist_make_scheduler  #
 
 SLOW_FIRST = (
     SPARK,
+    "tests/console/",
     "tests/simulation/cluster/test_cluster_simulation.py",
     "tests/integration/test_demo.py",
     "tests/property/storage/test_battery.py",

@@ -1,0 +1,325 @@
+"""The console in a real browser on a live cluster of three nodes: what a page says is what the command line says.
+
+Playwright's API on the system's chromium; without one, all of it is skipped. A page counts as broken when the browser's
+own console has an error, which a violation of the Content-Security-Policy is, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.console.page_table import PAGES
+from penstock.testing import Cluster
+from tests.support.command_line import penstock
+from tests.support.console_server import serving_console
+from tests.support.waiting import wait_until
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed (apt-get install chromium)")
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+WAIT_MS = 60_000
+LOOKED_AT_IN_THE_DARK = ("/overview", "/topic", "/series", "/events", "/flow", "/layout")
+"""The pages that have all colours between them."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (the extra `dev`)")
+    with playwright.sync_playwright() as running:
+        options = ["--no-sandbox"] if os.geteuid() == 0 else []
+        made = running.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield made
+        made.close()
+
+
+@dataclass
+class Town:
+    """A cluster under load, and a console on it."""
+
+    cluster: Cluster
+    url: str
+    orders: str
+    lagging: str
+    group: str = HOSTILE
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def load(self) -> None:
+        """A producer, and a member of a group that keeps up."""
+        with (
+            Producer(self.cluster.bootstrap) as producer,
+            Consumer(
+                self.cluster.bootstrap, group_id="keeps-up", auto_offset_reset="earliest", client_id=HOSTILE
+            ) as consumer,
+        ):
+            consumer.subscribe([self.orders])
+            number = 0
+            while not self.stop.wait(0.02):
+                number += 1
+                producer.send(self.orders, HOSTILE.encode(), key=b"key %d" % number, headers=[(HOSTILE, b"\xff")])
+                consumer.poll(timeout_ms=1)
+
+
+@pytest.fixture(scope="module")
+def town() -> Iterator[Town]:
+    with Cluster(nodes=3) as cluster, serving_console(cluster.bootstrap) as url:
+        found = Town(cluster, url, cluster.topic("orders", partitions=3), cluster.topic("lagging"))
+        with Producer(cluster.bootstrap) as producer:
+            producer.send_many(found.lagging, [b"%d" % n for n in range(50)]).result()
+        with Admin(cluster.bootstrap) as admin:
+            admin.alter_group_offsets(found.group, {TopicPartition(found.lagging, 0): 8})
+        thread = threading.Thread(target=found.load, name="load", daemon=True)
+        thread.start()
+        yield found
+        found.stop.set()
+        thread.join(30)
+
+
+class Visitor:
+    """One tab; `complaints` are errors in it."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        self.url, self.complaints = url, list[str]()
+        self.context = browser.new_context(viewport={"width": 1200, "height": 900}, **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(WAIT_MS)
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"pageerror: {error}"))
+        self.page.on("dialog", self._alarmed)
+
+    def _note(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{self.page.url}: {message.text}")
+
+    def _alarmed(self, dialog: Any) -> None:
+        self.complaints.append(f"a script ran: {dialog.message}")
+        dialog.dismiss()
+
+    def open(self, path: str, **fields: object) -> str:
+        """The text of a page."""
+        answer = self.page.goto(f"{self.url}{path}" + (f"?{urlencode(fields)}" if fields else ""))
+        assert answer is not None and answer.status == 200, f"{path}: {answer.status}"
+        return str(self.page.inner_text("main"))
+
+    def wait_for_text(self, text: str) -> None:
+        """Returns once the page says so, by itself."""
+        self.page.wait_for_function("text => document.querySelector('main').innerText.includes(text)", arg=text)
+
+    def rows(self, number: int = 0) -> list[dict[str, str]]:
+        """The cells of the page's table by their column."""
+        found: list[dict[str, str]] = (
+            self.page.locator("main table:not(.u-legend)")
+            .nth(number)
+            .evaluate(
+                "table => { const names = [...table.tHead.rows[0].cells].map(cell => cell.innerText.toLowerCase());"
+                " return [...table.tBodies[0].rows].map(row =>"
+                " Object.fromEntries([...row.cells].map((cell, at) => [names[at], cell.innerText]))); }"
+            )
+        )
+        return found
+
+
+@pytest.fixture
+def visitor(browser: Any, town: Town) -> Iterator[Visitor]:
+    found = Visitor(browser, town.url)
+    yield found
+    found.context.close()
+    assert found.complaints == []
+
+
+def shown_by_command(town: Town, *words: object) -> Any:
+    return json.loads(penstock(*words, "--json", bootstrap=town.cluster.bootstrap).stdout)
+
+
+def addresses(town: Town) -> dict[str, dict[str, object]]:
+    """Every page that shows, with fields that lead somewhere."""
+    known: dict[str, dict[str, object]] = {
+        "/broker": {"id": 1},
+        "/topic": {"name": town.orders},
+        "/group": {"id": town.group},
+        "/layout": {"topic": town.orders},
+        "/series": {"subject": "topic-records", "name": town.orders},
+        "/tail": {"name": town.orders},
+        "/records": {"name": town.orders},
+    }
+    return {page.path: known.get(page.path, {}) for page in PAGES if page.menu or page.path in known}
+
+
+def test_every_page_is_shown_without_an_error_and_no_stored_script_runs(town: Town, visitor: Visitor) -> None:
+    for path, fields in addresses(town).items():
+        assert visitor.open(path, **fields)
+        assert visitor.page.locator("h1").count() == 1, path
+        assert visitor.page.locator("script:not([src])").count() == 0, path
+        assert visitor.page.locator("main script, img").count() == 0, path
+
+
+def test_pages_say_what_the_command_line_says(town: Town, visitor: Visitor) -> None:
+    visitor.open("/topic", name=town.orders)
+    told = shown_by_command(town, "topics", "describe", town.orders)
+    rows = visitor.rows()
+    assert [(int(row["partition"]), int(row["leader"]), int(row["epoch"])) for row in rows] == [
+        (p["partition"], p["leader_id"], p["leader_epoch"]) for p in told["partitions"]
+    ]
+    assert [row["isr"] for row in rows] == [",".join(map(str, p["isr"])) for p in told["partitions"]]
+    assert [row["replicas"] for row in rows] == [",".join(map(str, p["replicas"])) for p in told["partitions"]]
+    visitor.open("/brokers")
+    brokers = shown_by_command(town, "brokers", "list")
+    assert [(row["broker"], row["address"], row["state"]) for row in visitor.rows()] == [
+        (str(one["broker"]), one["address"], one["state"]) for one in brokers
+    ]
+    status = shown_by_command(town, "cluster", "health")["status"]
+    assert f"The cluster is {status}." in visitor.open("/overview")
+
+
+def test_a_group_that_lags_is_told_with_its_numbers_and_a_line(town: Town, visitor: Visitor) -> None:
+    visitor.open("/group", id=town.group)
+    (told,) = shown_by_command(town, "groups", "describe", town.group)
+    (row,) = visitor.rows()
+    (known,) = told["partitions"]
+    assert (row["committed"], row["log end"], row["lag"]) == ("8", "50", "42")
+    assert (known["committed"], known["lag"]) == (8, 42)
+    visitor.page.wait_for_selector("figure[data-series*='group-lag'] canvas")
+    with_line = visitor.page.request.get(f"{town.url}/series.json", params={"subject": "group-lag", "name": town.group})
+    assert with_line.json()["lines"][0]["values"][-1] in (42, None)
+    visitor.open("/flow")
+    assert visitor.page.locator("svg[role=img] desc").text_content().count("lag 42") == 1
+
+
+def test_charts_and_the_tail_move_by_themselves(town: Town, visitor: Visitor) -> None:
+    visitor.open("/topic", name=town.orders)
+    canvas = visitor.page.wait_for_selector("figure canvas")
+    before = canvas.evaluate("canvas => canvas.toDataURL()")
+    visitor.page.wait_for_function(
+        "before => document.querySelector('figure canvas').toDataURL() !== before", arg=before
+    )
+    visitor.open("/tail", name=town.orders)
+    visitor.page.wait_for_selector("table[data-tail] tbody tr:nth-child(5)")
+    newest = visitor.rows()[0]
+    assert newest["value"] == HOSTILE and newest["key"].startswith("key ")
+    assert newest["headers"] == f"{HOSTILE}=\\xff"
+    visitor.page.click("#tail-stop")
+    assert visitor.page.inner_text("#tail-state") == "stopped"
+
+
+def test_without_scripts_pages_are_whole(town: Town, browser: Any) -> None:
+    visitor = Visitor(browser, town.url, java_script_enabled=False)
+    assert "records/s" in visitor.open("/series", subject="topic-records", name=town.orders)
+    assert visitor.page.locator(".still svg line.line-0").count() > 1
+    assert "The cluster is" in visitor.open("/overview")
+    visitor.context.close()
+    assert visitor.complaints == []
+
+
+def test_a_kill_a_move_and_a_return_show_up_in_open_pages(town: Town, visitor: Visitor) -> None:
+    """The tab is opened before anything happens, and never loaded again."""
+    moved = "moved"
+    with Admin(town.cluster.bootstrap) as admin:
+        admin.create_topic(moved, assignments=[[0, 1]])
+    with Producer(town.cluster.bootstrap) as producer:
+        producer.send(moved, b"x").result()
+    visitor.open("/overview")
+    events = Visitor(visitor.context.browser, town.url)
+    events.open("/events")
+    town.cluster.kill(2)
+    visitor.wait_for_text("broker 2 went out of service")
+    status = shown_by_command(town, "cluster", "health")["status"]
+    assert status != "healthy"
+    visitor.wait_for_text(f"The cluster is {status}.")
+    with Admin(town.cluster.bootstrap) as admin:
+        admin.alter_partition_reassignments({TopicPartition(moved, 0): [1, 2]})
+        events.wait_for_text("moved begins to move partition 0 to broker 2")
+        town.cluster.start(2)
+        events.wait_for_text("moved has moved partition 0")
+    events.wait_for_text("broker 2 is in service again")
+    visitor.open("/layout", topic=moved)
+    assert [row["replicas"] for row in visitor.rows()] == ["1,2"]
+    events.context.close()
+    assert events.complaints == []
+    town.cluster.wait_in_sync()
+
+
+def test_no_page_has_a_serious_violation_of_accessibility(town: Town, visitor: Visitor) -> None:
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-core is not installed (the extra `dev`)")
+    script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    found: list[str] = []
+    for path, fields in addresses(town).items():
+        visitor.open(path, **fields)
+        visitor.page.evaluate(script)
+        for scheme, rules in (("light", ["wcag2a", "wcag2aa"]), ("dark", ["color-contrast"])):
+            if scheme == "dark" and path not in LOOKED_AT_IN_THE_DARK:
+                continue
+            visitor.page.emulate_media(color_scheme=scheme)
+            options = {"runOnly": rules, "resultTypes": ["violations"]}
+            told = visitor.page.evaluate("options => axe.run(document, options)", options)["violations"]
+            bad = [one for one in told if one["impact"] in ("serious", "critical")]
+            found += [f"{path} ({scheme}): {one['id']}: {one['nodes'][0]['html'][:200]}" for one in bad]
+    assert not found, "\n".join(found)
+
+
+def test_pages_are_used_by_keyboard_alone(town: Town, visitor: Visitor) -> None:
+    visitor.open("/overview")
+    visitor.page.keyboard.press("Tab")
+    assert visitor.page.evaluate("document.activeElement.className") == "skip"
+    visitor.page.keyboard.press("Enter")
+    assert visitor.page.url.endswith("#content")
+
+
+# -- a cluster with users ----------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_with_users_has_a_log_in_that_works_in_a_browser(browser: Any) -> None:
+    with Cluster(nodes=1, secure=True) as cluster:
+        who = dict(cluster.client_options)
+        connection = {name: value for name, value in who.items() if name.startswith("tls")}
+        own = {name: value for name, value in who.items() if not name.startswith("tls")}
+        with Admin(cluster.bootstrap, **who) as admin:
+            admin.create_topic("seen")
+            admin.create_topic("secret")
+            admin.alter_user_scram_credentials([_credential("anna", "a long password")])
+            admin.create_acls([_may_describe("anna", "seen")])
+        with serving_console(cluster.bootstrap, connection=connection, own_login=own) as url:
+            visitor = Visitor(browser, url)
+            page = visitor.page
+            page.goto(f"{url}/topics")
+            assert page.url == f"{url}/login?to=%2Ftopics"
+            for password, is_right in (("wrong", False), ("a long password", True)):
+                page.fill("#user", "anna")
+                page.fill("#password", password)
+                page.click("form.fields button")
+                if not is_right:
+                    assert page.inner_text("[role=alert]")
+            assert page.url == f"{url}/topics"
+            assert [row["topic"] for row in visitor.rows()] == ["seen"]
+            answer = page.goto(f"{url}/topic?name=secret")
+            assert answer.status in (403, 404)
+            text = visitor.open("/topic", name="seen")
+            assert "DescribeConfigs" in text or "DESCRIBE_CONFIGS" in text.upper().replace(" ", "_"), text
+            lines = f"{url}/series.json?subject=topic-under-replicated"
+            wait_until(lambda: page.request.get(lines).json()["lines"] != [])
+            assert [line["name"] for line in page.request.get(lines).json()["lines"]] == ["seen"]
+            page.click("form.who button")
+            assert page.goto(f"{url}/topics").url.startswith(f"{url}/login")
+            visitor.context.close()
+            assert [one for one in visitor.complaints if "status of 40" not in one] == []
+
+
+def _credential(user: str, password: str) -> Any:
+    from penstock.security import UserScramCredentialUpsertion
+
+    return UserScramCredentialUpsertion(user, password)
+
+
+def _may_describe(user: str, topic: str) -> Any:
+    from penstock.security import AclBinding, Operation, ResourceType
+
+    return AclBinding(ResourceType.TOPIC, topic, f"User:{user}", Operation.DESCRIBE)
