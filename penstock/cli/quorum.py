@@ -222,19 +222,11 @@ def _standing(named: NamedVoter, info: QuorumInfo) -> str:
     seen = [one for one in info.observers if (one.node_id, one.directory_id) == (named.voter_id, named.directory_id)]
     if not seen:
         return f"no observer has the id {named.voter_id} and that directory id: start it first"
-    return f"it is an observer, and lacks {_lag(info, seen[0])} records"
-
-
-def _lag(info: QuorumInfo, replica: QuorumReplicaInfo) -> int | None:
-    """The records that the leader has and the replica has not; None where that is not known."""
-    leader_end = next((one.log_end_offset for one in info.voters if one.node_id == info.leader_id), -1)
-    if not info.has_leader or leader_end < 0 or replica.log_end_offset < 0:
-        return None
-    return max(0, leader_end - replica.log_end_offset)
+    return f"it is an observer, and lacks {info.lag_of(seen[0])} records"
 
 
 def _row(info: QuorumInfo, kind: str, replica: QuorumReplicaInfo) -> tuple[object, ...]:
-    lag, caught_up = _lag(info, replica), replica.last_caught_up_ms_ago
+    lag, caught_up = info.lag_of(replica), replica.last_caught_up_ms_ago
     return (
         replica.node_id,
         kind,
@@ -263,7 +255,7 @@ def _replica(info: QuorumInfo, replica: QuorumReplicaInfo) -> dict[str, Any]:
         "node_id": replica.node_id,
         "directory_id": replica.directory_id,
         "log_end_offset": replica.log_end_offset,
-        "lag": _lag(info, replica),
+        "lag": info.lag_of(replica),
         "last_fetch_ms_ago": replica.last_fetch_ms_ago,
         "last_caught_up_ms_ago": replica.last_caught_up_ms_ago,
         "endpoints": [

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from penstock.cli.edge.asking import DryRun, Yes, agree
-from penstock.cli.edge.numbers import INT64_MAX, parse_number
+from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.edge.places import OnlyPartitions, parse_places, partitions_of
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.output import Human, count, print_json, print_rows, print_table, when
 from penstock.cli.patience.watch import patient_admin
+from penstock.clock import time_ms
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -190,17 +190,12 @@ def producers(
 
 
 def parse_time_ms(text: str) -> int:
-    """A time as ms since 1970. A date before that is 0: every record is later, and a negative time has another meaning
-    on the wire (-1 is the end of the log)."""
-    number = parse_number(text, INT64_MAX)
-    if number is not None:
-        return number
-    try:
-        return max(0, int(datetime.fromisoformat(text).timestamp() * 1000))
-    except (ValueError, OverflowError):
+    """A time as ms since 1970; ConfigError for another text."""
+    if (found := time_ms(text)) is None:
         raise ConfigError(
             f"--time {text}: must be {', '.join(SPECS)}, ms since 1970, or a time like 2026-01-31T12:00:00Z"
-        ) from None
+        )
+    return found
 
 
 def _print_partitions(

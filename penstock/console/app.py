@@ -38,9 +38,14 @@ from penstock.console.browsers import (
     LinkMaker,
     LoginNeededError,
 )
+from penstock.console.change import ConsoleChange
+from penstock.console.change_table import CHANGES
+from penstock.console.changing import change_routes
 from penstock.console.cluster_link import ClusterLink
+from penstock.console.downloads import download_route
 from penstock.console.failures import NotFoundError, WebFailure, failure_page
-from penstock.console.fields import FORM_BYTES_MAX, FieldError, Fields
+from penstock.console.fields import FieldError, Fields
+from penstock.console.forms import TOKEN, read_form
 from penstock.console.guard import Guard
 from penstock.console.page import ConsolePage, PageAsked, address_of
 from penstock.console.page_table import PAGES
@@ -54,7 +59,6 @@ _log = logging.getLogger(__name__)
 
 HOME: Final = "/overview"
 STATIC: Final = Path(__file__).parent / "static"
-TOKEN: Final = "token"
 LOGIN_FIELDS: Final = (TOKEN, "to", "user", "password", "mechanism")
 CROSS_SITE: Final = "cross-site"
 SWEEP_SECONDS: Final = 60.0
@@ -147,6 +151,7 @@ def create_app(
     settings: ConsoleSettings,
     *,
     pages: Sequence[ConsolePage] = PAGES,
+    changes: Sequence[ConsoleChange] = CHANGES,
     watch: ConsoleWatch | None = None,
     more: Callable[[Console], Sequence[BaseRoute]] = lambda console: (),
     clock: Clock | None = None,
@@ -162,6 +167,8 @@ def create_app(
         Route("/login", partial(_login_form, console), methods=["GET"]),
         Route("/login", partial(_log_in, console), methods=["POST"]),
         Route("/logout", partial(_log_out, console), methods=["POST"]),
+        download_route(console),
+        *change_routes(console, changes),
         *more(console),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
@@ -237,19 +244,6 @@ def to_login(request: Request) -> Response:
     if request.headers.get("sec-fetch-site") != CROSS_SITE:
         return RedirectResponse(login, 303)
     return Response(headers={"refresh": f"0;url={login}"}, media_type="text/html")
-
-
-async def read_form(request: Request, known: Sequence[str], bytes_max: int = FORM_BYTES_MAX) -> Fields:
-    """The fields of a form that was sent; FieldError where it is too long, or is not urlencoded."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise FieldError("content-type", "must be application/x-www-form-urlencoded")
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > bytes_max:
-            raise FieldError("form", f"it is longer than {bytes_max} bytes")
-    return Fields.parsed(bytes(body), known, bytes_max)
 
 
 # -- logging in --------------------------------------------------------------------------------------------------------

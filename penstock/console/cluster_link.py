@@ -23,6 +23,7 @@ CONTACT_MS: Final = 3_000
 PAGE_SECONDS: Final = 10.0
 ANSWERS_MAX: Final = 64
 ASKING_MAX: Final = 16
+READS_AT_ONCE: Final = 2
 CLIENT_ID: Final = "penstock-console"
 
 A = TypeVar("A")
@@ -36,6 +37,8 @@ class ClusterLink:
         self._options: dict[str, Any] = {"client_id": CLIENT_ID, "bootstrap_timeout_ms": CONTACT_MS, **options}
         self._admin: AsyncAdmin | None = None
         self._answers: dict[object, tuple[int, asyncio.Task[Any]]] = {}
+        self.reading = asyncio.Semaphore(READS_AT_ONCE)
+        """Held while records are read: each reader has buffers of its own."""
 
     @property
     def admin(self) -> AsyncAdmin:
@@ -71,6 +74,10 @@ class ClusterLink:
             self._answers[key] = found
         answer: A = await asyncio.shield(found[1])  # whoever closes the browser ends nobody else's question
         return answer
+
+    async def once(self, ask: Callable[[], Awaitable[A]]) -> A:
+        """The answer to what is asked for once, such as a change: never kept, with the same deadline."""
+        return await _within_deadline(ask)
 
     def forget_answers(self) -> None:
         """Every page is asked for anew, because something was changed."""

@@ -45,6 +45,13 @@ class QuorumInfo:
     def has_leader(self) -> bool:
         return self.leader_id >= 0 and not self.only_own_view
 
+    def lag_of(self, replica: QuorumReplicaInfo) -> int | None:
+        """The records that the leader has and the replica has not; None where that is not known."""
+        leader_end = next((one.log_end_offset for one in self.voters if one.node_id == self.leader_id), -1)
+        if not self.has_leader or leader_end < 0 or replica.log_end_offset < 0:
+            return None
+        return max(0, leader_end - replica.log_end_offset)
+
 
 NEWEST_OFFSET = -1
 

@@ -18,7 +18,7 @@ import typer
 from penstock.cli.console.consume_ends import Ends, Leaders
 from penstock.cli.console.consume_group import Group, GroupReading, Isolation, Rack, refuse_beside_group
 from penstock.cli.console.consume_poll import poll_once
-from penstock.cli.console.consume_range import TIME_FORMS, parse_range
+from penstock.cli.console.consume_range import parse_range
 from penstock.cli.console.record_format import compile_format, header_text
 from penstock.cli.console.record_json import json_line
 from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
@@ -26,7 +26,7 @@ from penstock.cli.edge.places import parse_places
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
-from penstock.clock import SystemClock
+from penstock.clock import MOMENT_FORMS, SystemClock
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ Offset = Annotated[
     ),
 ]
 FromTime = Annotated[
-    str, typer.Option(metavar="TIME", help=f"Start at the first record at or after TIME: {TIME_FORMS}.")
+    str, typer.Option(metavar="TIME", help=f"Start at the first record at or after TIME: {MOMENT_FORMS}.")
 ]
 UntilTime = Annotated[
     str, typer.Option(metavar="TIME", help="Stop before the first record at or after TIME, or at the end of the log.")

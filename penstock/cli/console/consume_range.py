@@ -5,13 +5,12 @@ Not here: the end that a log had when the command began (consume_ends.py), and t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from penstock.cli.edge.numbers import INT64_MAX, parse_number
-from penstock.cli.records import parse_time_ms
+from penstock.clock import MOMENT_FORMS, moment_ms
 from penstock.errors import ConfigError
 from penstock.types import TopicPartition
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from penstock import Consumer
 
 BEGINNING, END = "beginning", "end"
-UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-TIME_FORMS = "ms since 1970, a time like 2026-01-31T12:00:00Z, or a time before now like -90s, -5m, -2h, -1d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +90,9 @@ def parse_range(
 
 def parse_moment_ms(option: str, text: str, now_ms: int) -> int:
     """A time, or a time before now, as ms since 1970."""
-    before = re.fullmatch(r"-([0-9]{1,9})([smhd])", text)
-    if before is not None:
-        return max(0, now_ms - int(before[1]) * UNITS_MS[before[2]])
-    try:
-        return parse_time_ms(text)
-    except ConfigError:
-        raise ConfigError(f"{option} {text}: must be {TIME_FORMS}") from None
+    if (found := moment_ms(text, now_ms)) is None:
+        raise ConfigError(f"{option} {text}: must be {MOMENT_FORMS}")
+    return found
 
 
 def _parse_offset(text: str) -> str | int:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 from penstock.client.admin.health.health_check import ClusterHealth, HealthCheck
-from penstock.clock import ManualClock
-from penstock.console.cluster_link import ClusterLink
-from penstock.console.fields import Fields
-from penstock.console.page import PageAsked
 from penstock.console.pages.overview import show_overview
-from penstock.console.settings import ConsoleSettings
 from penstock.messages.cluster import ClusterInfo, NodeStanding
+from tests.support.console_pages import view_of
 
 CHECKS = (
     HealthCheck("brokers", "degraded", "one is away"),
@@ -31,16 +24,8 @@ class FakeAdmin:
         return ClusterInfo("<b>", -1, (), 2**63, standing, {1: 2**62, -5: 2**62}, offline_partitions=-1)
 
 
-class FakeLink(ClusterLink):
-    @property
-    def admin(self) -> Any:
-        return FakeAdmin()
-
-
 def test_the_worst_check_is_first_and_what_is_ok_is_no_trouble() -> None:
-    settings = ConsoleSettings(bootstrap="a:1", origins=("http://127.0.0.1:1",))
-    asked = PageAsked(FakeLink("a:1", {}, ManualClock()), Fields({}), settings, 0)
-    view = asyncio.run(show_overview(asked))
+    view = view_of(show_overview, FakeAdmin())
     assert [check.name for check in view.troubles] == ["offline partitions", "brokers", "clocks"]
     assert (view.leaders, view.offline_partitions, view.controller_id) == (2**63, -1, -1)
     assert view.cluster_id == "<b>"

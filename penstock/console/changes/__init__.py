@@ -1,0 +1,1 @@
+"""The changes that the console makes with `--allow-changes`, each with its plan and its command."""

@@ -1,0 +1,124 @@
+"""The routes of changes: a form, the plan of it, and the change itself, once it was confirmed.
+
+Not here: what is changed (changes/), and whom the form is from (browsers.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from penstock.console.browsers import Browser, Browsers
+from penstock.console.change import ChangePlan, ConsoleChange
+from penstock.console.failures import ForbiddenError
+from penstock.console.fields import FORM_BYTES_MAX, FieldError, Fields
+from penstock.console.forms import TOKEN, read_form
+from penstock.console.page import PageAsked
+from penstock.console.settings import ConsoleSettings
+
+_log = logging.getLogger(__name__)
+
+SURE, TYPED = "sure", "typed"
+READ_ONLY: Final = "this console only shows; `penstock console --allow-changes` lets users change what their ACLs allow"
+
+
+class ChangingConsole(Protocol):
+    """The part of a console that a change needs."""
+
+    settings: ConsoleSettings
+    browsers: Browsers
+
+    def asked(self, browser: Browser, fields: Fields) -> PageAsked:
+        """The request as that browser's user."""
+        ...
+
+    def html(
+        self, template: str, browser: Browser | None, request: Request, status: int = 200, **values: object
+    ) -> Response:
+        """A page from its template."""
+        ...
+
+    def failed(self, error: BaseException, browser: Browser | None, request: Request, *, as_json: bool) -> Response:
+        """The answer where something went wrong."""
+        ...
+
+
+def change_routes(console: ChangingConsole, changes: Sequence[ConsoleChange]) -> list[BaseRoute]:
+    """Two routes for each change."""
+    routes: list[BaseRoute] = []
+    for change in changes:
+        routes.append(Route(change.path, partial(_form, console, change), methods=["GET"]))
+        routes.append(Route(change.path, partial(_post, console, change), methods=["POST"]))
+    return routes
+
+
+async def _form(console: ChangingConsole, change: ConsoleChange, request: Request) -> Response:
+    browser = None
+    try:
+        browser = await _allowed(console, request)
+        given = Fields.parsed(request.scope["query_string"], change.names)
+    except Exception as error:
+        return console.failed(error, browser, request, as_json=False)
+    return _shown(console, change, browser, request, given)
+
+
+def _shown(
+    console: ChangingConsole,
+    change: ConsoleChange,
+    browser: Browser,
+    request: Request,
+    given: Fields,
+    error: FieldError | None = None,
+    plan: ChangePlan | None = None,
+) -> Response:
+    """The form, with its error; or the plan of what it says."""
+    return console.html(
+        "change.html" if plan is None else "change_plan.html",
+        browser,
+        request,
+        200 if error is None else 400,
+        title=change.title,
+        change=change,
+        given=dict(given.as_pairs()),
+        error=error,
+        plan=plan,
+    )
+
+
+async def _post(console: ChangingConsole, change: ConsoleChange, request: Request) -> Response:
+    browser, plan = None, None
+    given = Fields({})
+    try:
+        browser = await _allowed(console, request)
+        form = await read_form(request, (TOKEN, SURE, TYPED, *change.names), FORM_BYTES_MAX)
+        console.browsers.check_form(browser, form.text(TOKEN, ""))
+        given = Fields({name: value for name, value in form.as_pairs() if name in change.names})
+        asked = console.asked(browser, given)
+        plan = await browser.link.once(lambda: change.plan(asked))
+        if form.flag(SURE):
+            if plan.confirm and form.text(TYPED, "") != plan.confirm:
+                raise FieldError(TYPED, f"type {plan.confirm} to do it")
+            address = await browser.link.once(lambda: change.perform(asked))
+            _log.info("%s: %s", browser.user or "nobody", plan.command)
+            browser.link.forget_answers()
+            return RedirectResponse(address, 303)
+    except FieldError as error:
+        if browser is None:
+            return console.failed(error, browser, request, as_json=False)
+        return _shown(console, change, browser, request, given, error, plan)
+    except Exception as error:
+        return console.failed(error, browser, request, as_json=False)
+    return _shown(console, change, browser, request, given, plan=plan)
+
+
+async def _allowed(console: ChangingConsole, request: Request) -> Browser:
+    """The browser; ForbiddenError for a console that only shows."""
+    if not console.settings.allow_changes:
+        raise ForbiddenError(READ_ONLY)
+    return await console.browsers.find(request)

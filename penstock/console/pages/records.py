@@ -1,0 +1,231 @@
+"""Records of a topic: from an offset, from a time, the oldest, or the newest; those whose key, value or header fits.
+
+A page reads until it has enough rows, is at the ends that the partitions had when it began, or has read
+RECORDS_READ_MAX records or BYTES_READ_MAX bytes, or READ_SECONDS are over; it says which. Not here: how bytes are shown
+(record_forms.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.client.consumer.async_consumer import AsyncConsumer
+from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.clock import MOMENT_FORMS, moment_ms
+from penstock.console.fields import INT32_HIGH, FieldError, Fields
+from penstock.console.page import PageAsked
+from penstock.console.pages.record_forms import FORMS, ShownBytes, shown_bytes
+from penstock.errors import UnknownTopicOrPartitionError
+from penstock.types import TopicPartition
+
+ROWS_USUAL: Final = 50
+ROWS_ASKED_MAX: Final = 500
+RECORDS_READ_MAX: Final = 20_000
+BYTES_READ_MAX: Final = 32 * 1024 * 1024
+READ_SECONDS: Final = 5.0
+POLL_MS: Final = 1_000
+"""A poll without records for so long ends the page: only markers of transactions are left."""
+FETCH_BYTES: Final = 4 * 1024 * 1024
+SHOWN_BYTES_MAX: Final = 2_048
+"""Bytes of one value in the list; the page of the record has more."""
+STARTS: Final = ("newest", "oldest", "offset", "time")
+RECORD_FIELDS: Final = (
+    "topic",
+    "partition",
+    "from",
+    "offset",
+    "time",
+    "count",
+    "key",
+    "value",
+    "header",
+    "show",
+    "committed",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderView:
+    """One header."""
+
+    name: str
+    value: ShownBytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """One record."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    timestamp_type: str
+    key: ShownBytes
+    value: ShownBytes
+    headers: tuple[HeaderView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsView:
+    """Some records of a topic."""
+
+    topic: str
+    partitions: tuple[int, ...]
+    """Every partition of the topic."""
+    records: tuple[RecordView, ...]
+    read: int
+    """Records that were read for it."""
+    ended: str
+    """Why it ended there."""
+    next_offset: int | None
+    """The offset after the last one that was read; None for several partitions."""
+    starts: tuple[str, ...] = STARTS
+    forms: tuple[str, ...] = FORMS
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """The parts that a record must have; "" asks for nothing."""
+
+    key: bytes
+    value: bytes
+    header_name: str
+    header_value: bytes
+
+    @staticmethod
+    def of(fields: Fields) -> RecordFilter:
+        """The filter of a query: parts of keys and values, and a header as name or name=part."""
+        name, _, value = fields.text("header", "").partition("=")
+        return RecordFilter(fields.text("key", "").encode(), fields.text("value", "").encode(), name, value.encode())
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.key or self.value or self.header_name)
+
+    def takes(self, record: ConsumerRecord) -> bool:
+        """True for a record that has all of it."""
+        if self.key not in (record.key or b"") or self.value not in (record.value or b""):
+            return False
+        return not self.header_name or any(
+            name == self.header_name and self.header_value in (value or b"") for name, value in record.headers
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """The partitions to read, the ends at which they are left, and how much is wanted."""
+
+    partitions: tuple[TopicPartition, ...]
+    ends: dict[TopicPartition, int]
+    count: int
+    filter: RecordFilter
+    is_newest: bool
+
+
+async def show_records(asked: PageAsked) -> RecordsView:
+    """Reads with a consumer of its own, which is closed afterwards and commits nothing."""
+    fields = asked.fields
+    topic, form = fields.text("topic"), fields.choice("show", FORMS, "auto")
+    count, start = fields.number("count", ROWS_USUAL, 1, ROWS_ASKED_MAX), fields.choice("from", STARTS, "newest")
+    isolation = "read_committed" if fields.flag("committed") else "read_uncommitted"
+    async with (
+        asked.link.reading,
+        asked.link.consumer(isolation_level=isolation, fetch_max_bytes=FETCH_BYTES) as consumer,
+    ):
+        every = await consumer.partitions_for(topic)
+        chosen = tuple(chosen_partitions(topic, every, fields.maybe_number("partition", 0, INT32_HIGH)))
+        await consumer.assign(chosen)
+        ends = await consumer.end_offsets(chosen)
+        plan = ReadPlan(chosen, ends, count, RecordFilter.of(fields), start == "newest")
+        await _seek(asked, consumer, plan, start)
+        found, read, ended = await _read(consumer, plan)
+    last = found[-1] if found else None
+    return RecordsView(
+        topic=topic,
+        partitions=tuple(one.partition for one in every),
+        records=tuple(record_view(one, form, SHOWN_BYTES_MAX) for one in found),
+        read=read,
+        ended=ended,
+        next_offset=last.offset + 1 if last is not None and len(chosen) == 1 and not plan.is_newest else None,
+    )
+
+
+def chosen_partitions(topic: str, every: Sequence[TopicPartition], number: int | None) -> list[TopicPartition]:
+    """The partition of the number, or all."""
+    chosen = [one for one in every if number is None or one.partition == number]
+    if not chosen:
+        raise UnknownTopicOrPartitionError(f"topic {topic!r} has no partition {number}; it has 0 to {len(every) - 1}")
+    return chosen
+
+
+async def _seek(asked: PageAsked, consumer: AsyncConsumer, plan: ReadPlan, start: str) -> None:
+    fields, wanted = asked.fields, plan.partitions
+    if start == "oldest":
+        await consumer.seek_to_beginning()
+    elif start == "offset":
+        if len(wanted) > 1:
+            raise FieldError("partition", "is missing: each partition has its own offsets")
+        first = (await consumer.beginning_offsets(wanted))[wanted[0]]
+        await consumer.seek(wanted[0], max(first, min(fields.number("offset"), plan.ends[wanted[0]])))
+    elif start == "time":
+        at_ms = moment_ms(fields.text("time"), asked.wall_ms)
+        if at_ms is None:
+            raise FieldError("time", f"must be {MOMENT_FORMS}")
+        for tp, place in (await consumer.offsets_for_times(dict.fromkeys(wanted, at_ms))).items():
+            await consumer.seek(tp, plan.ends[tp] if place is None else place.offset)
+    else:
+        firsts = await consumer.beginning_offsets(wanted)
+        back = plan.count if plan.filter.is_empty else max(1, RECORDS_READ_MAX // len(wanted))
+        for tp in wanted:
+            await consumer.seek(tp, max(firsts[tp], plan.ends[tp] - back))
+
+
+async def _read(consumer: AsyncConsumer, plan: ReadPlan) -> tuple[list[ConsumerRecord], int, str]:
+    """The records that fit, how many were read, and why it ended."""
+    found: list[ConsumerRecord] = []
+    read = size = 0
+    left = {tp for tp in plan.partitions if plan.ends[tp] > (await consumer.position(tp)).offset}
+    stop_at = asyncio.get_running_loop().time() + READ_SECONDS
+    while left:
+        for record in (batch := await consumer.poll(timeout_ms=POLL_MS)):
+            read, size = read + 1, size + len(record.value or b"") + len(record.key or b"")
+            at = TopicPartition(record.topic, record.partition)
+            if record.offset < plan.ends[at] and plan.filter.takes(record):
+                found.append(record)
+            if record.offset + 1 >= plan.ends[at]:
+                left.discard(at)
+        if not plan.is_newest and len(found) >= plan.count:
+            return found[: plan.count], read, f"{plan.count} rows were asked for"
+        if read >= RECORDS_READ_MAX or size >= BYTES_READ_MAX:
+            return _newest(found, plan), read, f"it has read {read:,} records, {size:,} bytes; ask for a narrower part"
+        if not batch:
+            break
+        if asyncio.get_running_loop().time() >= stop_at:
+            return _newest(found, plan), read, f"it has read for {READ_SECONDS:.0f} s; ask for a narrower part"
+    return _newest(found, plan), read, "there were no more records"
+
+
+def _newest(found: list[ConsumerRecord], plan: ReadPlan) -> list[ConsumerRecord]:
+    """The last ones, the newest first, where these were asked for."""
+    if not plan.is_newest:
+        return found[: plan.count]
+    order = sorted(found, key=lambda one: (one.timestamp_ms, one.offset), reverse=True)
+    return order[: plan.count]
+
+
+def record_view(record: ConsumerRecord, form: str, bytes_max: int) -> RecordView:
+    """A record for a page."""
+    return RecordView(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        timestamp_ms=record.timestamp_ms,
+        timestamp_type="append time" if record.timestamp_type else "create time",
+        key=shown_bytes(record.key, form, bytes_max),
+        value=shown_bytes(record.value, form, bytes_max),
+        headers=tuple(HeaderView(name, shown_bytes(value, form, bytes_max)) for name, value in record.headers),
+    )
