@@ -40,8 +40,7 @@ def watch_note(watch: ClusterWatch | None) -> WatchNote:
     """The memory's own state."""
     if watch is None:
         return WatchNote(0, NO_WATCH, {}, 0)
-    since_ms = watch.newest_wall_ms - watch.hour.watched_ms if watch.hour.now_ms is not None else 0
-    return WatchNote(since_ms, watch.why_not, watch.part_errors, watch.hour.statistics().left_out)
+    return WatchNote(watch.since_wall_ms, watch.why_not, watch.part_errors, watch.hour.statistics().left_out)
 
 
 async def visible_topics(asked: PageAsked) -> frozenset[str] | None:

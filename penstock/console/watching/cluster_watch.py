@@ -45,7 +45,6 @@ class ClusterWatch:
         self.clock: Clock = clock or SystemClock()
         self.hour = LastHour(limits)
         self.feed = LiveFeed()
-        self.began_wall_ms = self.clock.wall_ms()
         self.sampler: Sampler | None = None
         self._why_not = "the cluster has not answered yet"
 
@@ -66,6 +65,13 @@ class ClusterWatch:
         step_ms = self.hour.limits.step_ms
         newest_ms = (self.hour.now_ms or now_ms) // step_ms * step_ms
         return self.clock.wall_ms() - (now_ms - newest_ms)
+
+    @property
+    def since_wall_ms(self) -> int:
+        """The time of the first look, by the calendar as it is now; 0 before it."""
+        if self.hour.now_ms is None:
+            return 0
+        return self.clock.wall_ms() - self.ago_ms(self.hour.now_ms - self.hour.watched_ms)
 
     def ago_ms(self, at_ms: int) -> int:
         """How long ago a moment of the timeline was."""

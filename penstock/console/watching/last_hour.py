@@ -52,6 +52,8 @@ class HourLimits:
     """Pairs of a group and a topic whose committed offsets are remembered, for the group's rate."""
     topics_of_group_max: int = 200
     partitions_max: int = PARTITIONS_MAX
+    offsets_max: int = 300_000
+    """Offsets that are remembered between two looks, of topics and of groups; a node may name any partition."""
     events_max: int = EVENTS_MAX
 
 
@@ -133,6 +135,7 @@ class LastHour:
         }
         self._ends: dict[str, _Offsets] = {}
         self._committed: dict[tuple[str, str], _Offsets] = {}
+        self._offsets = 0
         self._record_bytes: dict[str, float] = {}
         self._lags: dict[str, int] = {}
         self._readers: dict[str, tuple[str, ...]] = {}
@@ -255,7 +258,8 @@ class LastHour:
             self._gauge(Subject.BROKER_LEADERS, str(broker), leaders[broker])
 
     def _forget_topic(self, name: str) -> None:
-        self._ends.pop(name, None)
+        if (known := self._ends.pop(name, None)) is not None:
+            self._offsets -= len(known.offsets)
         self._record_bytes.pop(name, None)
         for subject in (Subject.TOPIC_RECORDS, Subject.TOPIC_BYTES, Subject.TOPIC_UNDER_REPLICATED):
             self._tables[subject].forget(name)
@@ -285,6 +289,9 @@ class LastHour:
         for partition, offset in offsets.items():
             missing = partition + 1 - len(known.offsets)
             if missing > 0:
+                if self._offsets + missing > self.limits.offsets_max:
+                    continue
+                self._offsets += missing
                 known.offsets.extend([0] * missing)
                 known.times_ms.extend([-1] * missing)
             before, at_ms = known.offsets[partition], known.times_ms[partition]
@@ -316,7 +323,7 @@ class LastHour:
             for key in self.lagging_partitions(group_id):
                 self._tables[Subject.PARTITION_LAG].forget(key)
         for pair in [pair for pair in self._committed if pair[0] not in listed]:
-            del self._committed[pair]
+            self._offsets -= len(self._committed.pop(pair).offsets)
 
     def _note_group(self, group_id: str, group: GroupSample) -> None:
         if group_id not in self._lags and len(self._lags) >= self.limits.groups_max:

@@ -17,6 +17,9 @@ EVENTS_MAX = 2_000
 TOPICS_NAMED_MAX = 20
 """Topics that have an event of their own, of one kind at one moment."""
 EXAMPLES_MAX = 3
+TEXT_LETTERS_MAX = 1_000
+NAME_LETTERS_MAX = 255
+"""A name of a topic or a group has no more, unless a node says what it should not."""
 PARTITIONS_NAMED_MAX = 8
 
 
@@ -90,7 +93,16 @@ class Timeline:
         for alike in by_kind.values():
             for event in merged(alike):
                 self._count += 1
-                self._events.append(replace(event, at_ms=now_ms, number=self._count))
+                self._events.append(
+                    replace(
+                        event,
+                        text=event.text[:TEXT_LETTERS_MAX],
+                        topics=tuple(name[:NAME_LETTERS_MAX] for name in event.topics),
+                        groups=tuple(name[:NAME_LETTERS_MAX] for name in event.groups),
+                        at_ms=now_ms,
+                        number=self._count,
+                    )
+                )
 
     def since(self, number: int = 0, limit: int = EVENTS_MAX) -> list[TimelineEvent]:
         """The events after that number, the newest first."""

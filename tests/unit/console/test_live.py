@@ -7,10 +7,12 @@ import json
 from typing import Any
 
 import httpx
+from starlette.requests import Request
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.console.app import create_app
-from penstock.console.live import TAIL_LETTERS_MAX, cells_of, moving_routes, sent
+from penstock.console.browsers import Browser
+from penstock.console.live import TAIL_LETTERS_MAX, _changes, cells_of, moving_routes, sent
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.live_feed import LiveFeed
@@ -58,6 +60,25 @@ def test_a_stream_ends_with_its_console() -> None:
         assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
         assert answer.text == 'event: changed\ndata: {"version": 1}\n\n'
         assert watch.feed.open_streams == 0
+
+    asyncio.run(story())
+
+
+def test_a_stream_ends_with_its_session_and_keeps_none_alive() -> None:
+    async def story() -> None:
+        console = OpenConsole(ClusterWatch(SETTINGS)).app.state.console
+        sessions, link = console.browsers._sessions, console.browsers._nobody
+        session = sessions.begin("anna", link, console.clock.now_ms())
+        cookie = f"{console.browsers._session_cookie}={session.session_id}".encode()
+        request = Request({"type": "http", "headers": [(b"cookie", cookie)]})
+        stream = _changes(console, Browser(session.session_id, link, "anna"), request, console.watch.feed)
+        used_ms = session.used_ms
+        assert await anext(stream) == sent("changed", {"version": 0})
+        console.watch.feed.note()
+        assert await anext(stream) == sent("changed", {"version": 1})
+        assert session.used_ms == used_ms
+        sessions.end(session.session_id)
+        assert [event async for event in stream] == []
 
     asyncio.run(story())
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import NO_USER, ClusterWatch
 from penstock.console.watching.last_hour import HourLimits
@@ -65,6 +67,7 @@ def test_a_cluster_is_watched_as_the_consoles_own_user() -> None:
     assert client.is_closed
     assert watch.newest_wall_ms <= watch.clock.wall_ms() < watch.newest_wall_ms + 2_000
     assert watch.ago_ms(watch.clock.boot_ms() - 7) == 7
+    assert watch.clock.wall_ms() - watch.since_wall_ms == pytest.approx(21_000, abs=1_000)
 
 
 def test_a_cluster_that_is_away_is_asked_again() -> None:
@@ -76,7 +79,7 @@ def test_a_cluster_that_is_away_is_asked_again() -> None:
 def test_a_cluster_with_users_is_not_watched_by_nobody() -> None:
     client = FakeClient(AuthenticationRequiredError("log in"))
     watch, _ = watched(client, 30)
-    assert watch.why_not == NO_USER and watch.hour.now_ms is None
+    assert watch.why_not == NO_USER and watch.hour.now_ms is None and watch.since_wall_ms == 0
     assert repr(watch).startswith("ClusterWatch(LastHour(0 rounds")
     wrong = FakeClient(SaslAuthenticationFailedError("the password is wrong"))
     assert watched(wrong, 30, own_login={"username": "eye"})[0].why_not == "the password is wrong"

@@ -115,6 +115,16 @@ def test_of_a_group_with_many_partitions_those_that_lag_most_are_kept() -> None:
     assert hour.lagging_partitions("g") == ["a-8 g", "a-9 g"]
 
 
+def test_a_node_that_names_absurd_partitions_takes_no_memory() -> None:
+    hour = LastHour(HourLimits(step_ms=STEP_MS, steps=10, offsets_max=100))
+    absurd = {TopicPartition("a", n): 2**62 for n in (0, 99, 2**31 - 1)}
+    hour.observe(10_000, RoundSample(ends=absurd, groups={"g": GroupSample("Stable", 1, absurd, absurd)}))
+    hour.observe(11_000, RoundSample(ends=dict.fromkeys(absurd, 2**63 - 1), listed_groups=(), topics=[]))
+    hour.observe(12_000, RoundSample(ends={A0: 5}))
+    hour.observe(13_000, RoundSample(ends={A0: 15}))
+    assert hour.newest(Subject.TOPIC_RECORDS, "a") == 10, "what was forgotten made place"
+
+
 def test_leaders_replicas_and_probes_are_gauges() -> None:
     hour = LastHour(SMALL)
     topics = [topic("a", 3), topic("b", 2, isr=(1,)), topic("c", 1, isr=(), leader=-1)]

@@ -56,6 +56,13 @@ def test_a_page_finds_the_events_of_its_topic_broker_or_group() -> None:
     assert [event.is_bad for event in timeline.about(broker=3)] == [True]
 
 
+def test_texts_and_names_are_of_a_bounded_length() -> None:
+    timeline = Timeline()
+    timeline.note([TimelineEvent(EventKind.TOPIC_CREATED, "x" * 10_000, ("x" * 10_000,), groups=("y" * 10_000,))], 1)
+    (event,) = timeline.since()
+    assert (len(event.text), len(event.topics[0]), len(event.groups[0])) == (1_000, 255, 255)
+
+
 def test_partitions_are_named_up_to_a_few() -> None:
     assert named_partitions([3]) == "partition 3"
     assert named_partitions(range(10)) == "partitions 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
