@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from penstock.cli.main import main
@@ -36,7 +37,7 @@ def penstock(*arguments: object, stdin: bytes = b"", bootstrap: str = "") -> sub
             ended.append(error)
 
     given = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
-    with _replaced(argv=words, stdin=given, stdout=out, stderr=err), _environment(bootstrap):
+    with _replaced(argv=words, stdin=given, stdout=out, stderr=err), _environment(bootstrap), _main_of_no_package():
         thread = threading.Thread(target=run, name="penstock", daemon=True)
         thread.start()
         thread.join(TIMEOUT_S)
@@ -58,6 +59,17 @@ def _replaced(**values: Any) -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(sys, name, value)
+
+
+@contextmanager
+def _main_of_no_package() -> Iterator[None]:
+    """Help texts name the program by the package that Python was started with (`python -m pytest`), if there is one."""
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = before
 
 
 @contextmanager

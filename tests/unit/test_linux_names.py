@@ -53,6 +53,7 @@ def test_each_name_of_linux_has_a_way_out() -> None:
     found = {
         (path, node.attr)
         for path, text in sources()
+        if any(name in text for names in wanted.values() for name in names)  # to parse all takes three seconds
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         if node.attr in wanted.get(node.value.id, ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,14 @@ def commands_of(text: str) -> Iterator[list[str]]:
         yield shlex.split(code)
 
 
+@cache
+def command_line() -> Any:
+    return typer.main.get_command(app)
+
+
 def check(words: list[str]) -> None:
     """Fails unless the command line has the command, and the command its options."""
-    command: Any = typer.main.get_command(app)
+    command: Any = command_line()
     rest = list(words)
     while hasattr(command, "commands"):
         name = rest.pop(0)

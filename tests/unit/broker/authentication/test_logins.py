@@ -217,6 +217,7 @@ def test_sixteen_addresses_that_guess_hold_nobody_up(mechanism: str) -> None:
     run_virtual(story())
 
 
+@pytest.mark.long  # 4,000 log-ins; test_attempts.py has the limit and who stays above it, without log-ins
 def test_guesses_of_many_addresses_are_bounded_together_and_whoever_has_logged_in_before_is_heard() -> None:
     async def story() -> None:
         bench = Bench()

@@ -16,6 +16,7 @@ from penstock.errors import NoReassignmentInProgressError, TimedOutError
 from penstock.messages.fetch import FetchResponse
 from storage.disk.file_system import Bytes
 from storage.log.log import Log
+from tests.support.amount import at_night, usually
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
@@ -195,7 +196,7 @@ def others(replicas: Sequence[int]) -> list[int]:
     return [index for index in range(NODES) if index not in replicas]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(usually(1, long=3)))
 def test_a_partition_moves_to_other_brokers_and_back_while_its_clients_go_on(seed: int) -> None:
     async def story(admin: AsyncAdmin, traffic: Traffic, replicas: tuple[int, ...]) -> None:
         for target in ((*others(replicas), replicas[2]), replicas, replicas[::-1]):
@@ -363,7 +364,7 @@ def test_a_move_to_a_disk_that_fills_waits_for_room_and_hurts_nobody(what: str) 
     told(5, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
 
 
-@pytest.mark.parametrize("what", [WHOLE, PARTITION_ONLY])
+@pytest.mark.parametrize("what", at_night([WHOLE, PARTITION_ONLY], [WHOLE]))
 def test_a_move_to_a_disk_that_is_full_from_the_beginning_waits_for_room(what: str) -> None:
     async def story(admin: AsyncAdmin, traffic: Traffic, replicas: tuple[int, ...]) -> None:
         destination = Destination(traffic, replicas, what)
@@ -376,7 +377,7 @@ def test_a_move_to_a_disk_that_is_full_from_the_beginning_waits_for_room(what: s
     told(6, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
 
 
-@pytest.mark.parametrize("what", [WHOLE, PARTITION_ONLY])
+@pytest.mark.parametrize("what", at_night([WHOLE, PARTITION_ONLY], [WHOLE]))
 def test_a_move_to_a_full_disk_can_be_cancelled_and_made_again(what: str) -> None:
     async def story(admin: AsyncAdmin, traffic: Traffic, replicas: tuple[int, ...]) -> None:
         destination = Destination(traffic, replicas, what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.quotas.sampled_rate import QuotaWindows, SampledRate
+from tests.support.amount import at_night
 
 WINDOWS = QuotaWindows()
 
@@ -39,7 +40,7 @@ def test_a_single_window_divides_by_no_zero() -> None:
     assert rate.throttle_ms(1_000, 0) == 2_000
 
 
-@pytest.mark.parametrize("request_bytes", [500, 16_384, 100_000, 1_000_000])
+@pytest.mark.parametrize("request_bytes", at_night([500, 16_384, 100_000, 1_000_000], [500]))
 @pytest.mark.parametrize("limit", [200_000, 1_000_000, 7_500_000])
 @pytest.mark.parametrize("start_ms", [0, 123_457])
 def test_over_30_s_a_client_has_its_quota_within_5_percent(request_bytes: int, limit: int, start_ms: int) -> None:

@@ -22,6 +22,7 @@ from penstock.errors import (
     TransactionAbortedError,
     TransactionStateError,
 )
+from tests.support.amount import usually
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
 PARTITIONS = 3
@@ -324,4 +325,5 @@ def test_a_power_cut_in_a_commit_leaves_all_or_nothing_and_the_next_run_is_told_
         await cluster.stop()
         return writer is None
 
-    assert {run_in_memory(seed, story) for seed in range(8)} == {True, False}, "the seeds show both"
+    seeds = usually((0, 4), long=range(8))
+    assert {run_in_memory(seed, story) for seed in seeds} == {True, False}, "the seeds show both"
