@@ -10,7 +10,7 @@ A change is refused
 - if the newcomer has not caught up: it would be counted, and could ack nothing;
 - if no majority of the new set has fetched of late: the change itself could not be committed, nor anything behind it.
   Of late is, for a change that was asked for at a time, since then: a voter that died just before would count else;
-- if it is the first one, and a node that fetches has a release that does not know the record.
+- if it is the first one, and a voter is away, or a node that fetches has a release that does not know the record.
 
 Pure. Not here: the record (voter_records.py), and what follows from a set (quorum_state.py).
 """
@@ -110,6 +110,12 @@ def changed_voters(change: VoterChange, view: LeadersView) -> VoterSet:
             "metadata log; start it, and ask again"
         )
     answering = [voter.voter_id for voter in voters.voters if view.is_in_contact(voter)]
+    away = sorted(set(voters.ids) - set(answering))
+    if isinstance(change, NameDirectories) and away:
+        raise RequestTimedOutError(
+            f"voters {away} are away, and each must run: one that lost its disk, or runs with an older release, could"
+            " not come back; start them, and ask again"
+        )
     if len(answering) < voters.majority:
         raise RequestTimedOutError(
             f"of the voters {list(voters.ids)} only {answering} answer: the change could not be committed; start the "

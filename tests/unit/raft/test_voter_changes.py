@@ -303,6 +303,17 @@ def test_a_static_quorum_stays_static_until_each_voter_has_said_its_disk() -> No
         bench.core.change_voters(NameDirectories(), bench.now_ms)
 
 
+def test_a_static_quorum_stays_static_while_a_voter_whose_disk_is_known_is_away() -> None:
+    bench = Bench(voters=voters_at(1, 2, 3), directory_id=disk(1)).become_leader()
+    fetch(bench, 2, 1), fetch(bench, 3, 1)
+    asked_ms = bench.now_ms = bench.now_ms + 10
+    fetch(bench, 2, 1)
+    with pytest.raises(RequestTimedOutError, match=r"voters \[3\] are away, and each must run"):
+        bench.core.change_voters(NameDirectories(), bench.now_ms, asked_ms)
+    fetch(bench, 3, 1)
+    assert bench.core.change_voters(NameDirectories(), bench.now_ms, asked_ms) == 1
+
+
 def test_a_static_quorum_stays_static_while_a_broker_with_an_older_release_follows_it() -> None:
     bench = Bench(voters=voters_at(1, 2, 3), directory_id=disk(1)).become_leader()
     for replica, directory_id in ((2, None), (3, None), (7, "")):
