@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,9 @@ from penstock import Admin
 from penstock.errors import UnsupportedVersionError
 from penstock.testing import Cluster
 from penstock.testing.ports import free_ports
+from penstock.testing.process import NodeFailedError
 from tests.support.command_line import penstock
+from tests.support.fleet import Fleet
 from tests.support.kafka_socket import KafkaSocket
 from tests.support.voters import disk_of
 from tests.support.waiting import wait_until
@@ -152,3 +155,16 @@ def test_the_commands_and_kafkas_protocol_change_the_voters_of_running_nodes() -
         wait_until(is_forgotten)
         with Admin(others) as admin:
             assert leader_id not in {one.node_id for one in admin.describe_quorum().observers}
+
+
+def test_a_controller_that_would_begin_a_second_quorum_of_a_cluster_is_refused(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path)
+    first, second = fleet.controllers[:2]
+    with fleet.running():
+        for node in (first, second):
+            fleet.make(node)
+            fleet.format(node, "--standalone")
+        fleet.start(first)
+        with pytest.raises(NodeFailedError, match=f"has a quorum already.* led by controller {first}"):
+            fleet.start(second)
+        fleet.empty(second)

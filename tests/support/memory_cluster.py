@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
@@ -95,6 +95,9 @@ class MemoryProcess:
         self.loop.create_task(work).add_done_callback(over.append)
         self.scheduler.run(over)
         return over[0].result()
+
+
+JOINS: Final = QuorumOptions(join=True)
 
 
 class MemoryCluster:
@@ -176,13 +179,13 @@ class MemoryCluster:
         listed = ",".join(f"{index}@{at}:{ids.new_id()}" for index, at in controllers.items())
         for index, disk in enumerate(self.disks):
             begins = QuorumOptions(initial_controllers=listed)
-            self._format(index, disk, begins if index in first else QuorumOptions(join=True))
+            self._format(index, disk, begins if index in first else JOINS)
 
-    def replace_disk(self, index: int) -> None:
+    def replace_disk(self, index: int, quorum: QuorumOptions = JOINS) -> None:
         """Puts an empty disk into the machine, formatted to join the quorum; its operator gives the old one up."""
         self.given_up_dirs[index] = (self.voter(index).directory_id or "",)
         self.disks[index] = LosingFileSystem()
-        self._format(index, self.disks[index], QuorumOptions(join=True))
+        self._format(index, self.disks[index], quorum)
 
     def _format(self, index: int, disk: LosingFileSystem, quorum: QuorumOptions) -> None:
         config = self.config(index)

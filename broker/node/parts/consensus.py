@@ -25,12 +25,16 @@ from broker.quorum.metadata_publisher import topic_defaults
 from broker.quorum.metadata_snapshotter import MetadataSnapshotter, SnapshotLimits
 from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_memory import VoterMemory
+from broker.quorum.voters.other_quorums import OtherQuorums, is_only_beginner
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import FeatureTable
 from metadata.image import MetadataImage
 from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
+from raft.voters import VoterSet
+from storage.disk.file_system import FileSystem
+from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.meta_properties import METADATA_SNAPSHOTS, raise_version
 
@@ -49,8 +53,9 @@ def make_raft(
     executor: Executor,
     busy: BusyTimes,
     on_fatal: Callable[[BaseException], None],
-) -> tuple[RaftDriver, MetadataSnapshotter]:
-    """The driver, and what makes snapshots of the image; `executor` has threads for the disk of the metadata log."""
+) -> tuple[RaftDriver, MetadataSnapshotter, OtherQuorums | None]:
+    """The driver, what makes snapshots of the image, and what is to be asked before an only voter begins; `executor`
+    has threads for the disk of the metadata log."""
     fs, clock, log_dir = log_manager.file_system, environment.clock, config.metadata_log_dir
     found = log_manager.meta_properties.get(log_dir)
     version = 1 if found is None else found.version
@@ -58,14 +63,7 @@ def make_raft(
     metadata_log, snapshots = open_metadata_log(
         log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(first)
     )
-    on_flushed = before_voters = nothing_to_note
-    if config.is_controller:
-        memory = VoterMemory(log_dir, fs, version=version)
-        quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
-        memory.recall(quorum_state, metadata_log, first.ids, gave_up_dirs=bool(config.lost_log_dirs))
-        on_flushed, before_voters = memory.note_records, memory.note_dynamic
-    else:
-        quorum_state = QuorumStateFile(metadata_log.directory, fs)
+    quorum_state, on_flushed, before_voters = _own_state(config, fs, metadata_log, first, version)
     before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
     beginning = find_beginning(metadata_log, snapshots, before_cut)
     raft_log = MetadataLog(
@@ -74,12 +72,14 @@ def make_raft(
     known = config.first_voters
     configured = Configured.voters(known) if known else Configured.servers(addresses.servers)
     guard = ClusterGuard(peers, config.node_id, cluster_id, configured, on_fatal)
+    directory_id, stored = log_manager.directory_id(log_dir), quorum_state.load()
+    begins_alone = is_only_beginner(first, config.node_id, stored, raft_log.log_end_offset)
     raft = RaftDriver(
         config=RaftConfig(
             cluster_id=cluster_id,
             node_id=config.node_id,
             first_voters=first,
-            directory_id=log_manager.directory_id(log_dir),
+            directory_id=directory_id,
             bootstrap_ids=tuple(addresses.servers),
             incarnation_id=incarnation_id,
             supports=supports,
@@ -95,7 +95,7 @@ def make_raft(
         timed=busy.raft.timed,
         probe=environment.probe,
     )
-    return raft, MetadataSnapshotter(
+    snapshotter = MetadataSnapshotter(
         limits=_snapshot_limits(config),
         log=raft_log,
         snapshots=snapshots,
@@ -105,6 +105,20 @@ def make_raft(
         executor=executor,
         on_fatal=on_fatal,
     )
+    others = OtherQuorums(guard, addresses.servers, cluster_id, config.node_id, directory_id)
+    return raft, snapshotter, others if begins_alone else None
+
+
+def _own_state(
+    config: NodeConfig, fs: FileSystem, log: Log, first: VoterSet, version: int
+) -> tuple[QuorumStateFile, Callable[[], None], Callable[[], None]]:
+    """The quorum-state file, and what a voter notes after its records are flushed and before its log names voters."""
+    if not config.is_controller:
+        return QuorumStateFile(log.directory, fs), nothing_to_note, nothing_to_note
+    memory = VoterMemory(config.metadata_log_dir, fs, version=version)
+    quorum_state = QuorumStateFile(log.directory, fs, memory.note_voted)
+    memory.recall(quorum_state, log, first.ids, gave_up_dirs=bool(config.lost_log_dirs))
+    return quorum_state, memory.note_records, memory.note_dynamic
 
 
 def _raft_limits(config: NodeConfig) -> dict[str, int]:

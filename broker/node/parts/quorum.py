@@ -77,7 +77,7 @@ class QuorumParts:
         self.peers = environment.transport(self.addresses.endpoint, self._broker_endpoint, bytes_max)
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
         """New for each process: its broker registers by it first, and it fetches the metadata by it."""
-        self.raft, self.snapshotter = make_raft(
+        self.raft, self.snapshotter, self._other_quorums = make_raft(
             config=config,
             environment=environment,
             log_manager=log_manager,
@@ -283,6 +283,8 @@ class QuorumParts:
     # -- start and stop, in order --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        if self._other_quorums is not None:
+            await self._other_quorums.require_none()  # BEFORE this node elects itself, and another quorum begins
         await self.raft.start()
         self.snapshotter.start()
         if self._listener is not None:
