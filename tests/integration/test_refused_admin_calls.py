@@ -42,6 +42,7 @@ CHANGES: dict[str, Callable[[Admin], Any]] = {
     "alter_partition_reassignments": lambda admin: admin.alter_partition_reassignments({T0: [0]}),
     "alter_replica_log_dirs": lambda admin: admin.alter_replica_log_dirs(0, {T0: "/nowhere"}),
     "alter_topic_config": lambda admin: admin.alter_topic_config(ORDERS, {"retention.ms": 1}),
+    "alter_topic_configs": lambda admin: admin.alter_topic_configs({ORDERS: {"retention.ms": 1}}),
     "alter_broker_config": lambda admin: admin.alter_broker_config(None, {"log.retention.ms": 1}),
     "alter_client_quotas": lambda admin: admin.alter_client_quotas({QuotaEntity("u"): {"producer_byte_rate": 1}}),
     "alter_user_scram_credentials": lambda admin: admin.alter_user_scram_credentials(

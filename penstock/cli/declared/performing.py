@@ -90,18 +90,21 @@ def passwords_of(plan: ApplyPlan, file: str) -> dict[str, str]:
 
 
 def refused(admin: Admin, plan: ApplyPlan) -> list[Impossible]:
-    """The steps that the controller would refuse, as far as it checks without a change: topics, partitions and
-    configurations. Where the plan changes configurations of brokers, nobody knows yet how many brokers take replicas:
-    it may end a cordon, or set another default factor. Then a topic that has too few is refused in its turn."""
+    """The steps that the controller would refuse, as far as it checks without a change: topics, partitions,
+    configurations and quotas. Where the plan changes configurations of brokers, nobody knows yet how many brokers take
+    replicas: it may end a cordon, or set another default factor. Then a topic that has too few is refused in its
+    turn."""
     created = [step for step in plan.steps if isinstance(step.change, TopicMade)]
     errors: list[tuple[ApplyStep, PenstockError]] = []
     for some in _chunks(created):
         answers = admin.create_topics(list(map(_new_topic, some)), validate_only=True)
         errors += [(step, error) for step in some if (error := answers[step.name])]
+    errors += _refused_at_once(admin, [step for step in plan.steps if _is_of_topic(step)], _configured)
+    errors += _refused_at_once(admin, [step for step in plan.steps if isinstance(step.change, QuotaChanges)], _quotas)
     for step in plan.steps:
         try:
-            if isinstance(step.change, ConfigChanges):
-                _alter(admin, step.change, validate_only=True)
+            if isinstance(step.change, ConfigChanges) and not _is_of_topic(step):
+                admin.alter_broker_config(step.change.broker_id, step.change.changes, validate_only=True)
             elif isinstance(step.change, MorePartitions):
                 admin.create_partitions(step.change.name, step.change.total, validate_only=True)
         except _REFUSALS as error:
@@ -114,10 +117,22 @@ def refused(admin: Admin, plan: ApplyPlan) -> list[Impossible]:
     ]
 
 
+def _refused_at_once(
+    admin: Admin, steps: Sequence[ApplyStep], ask: Callable[..., Sequence[ApiError | None]]
+) -> Iterator[tuple[ApplyStep, PenstockError]]:
+    """The steps of one kind that the controller refuses when many are checked in one request."""
+    for some in _chunks(steps):
+        try:
+            errors: Sequence[PenstockError | None] = ask(admin, some, validate_only=True)
+        except _REFUSALS as error:
+            errors = [error] * len(some)
+        yield from ((step, error) for step, error in zip(some, errors, strict=True) if error is not None)
+
+
 def perform(admin: Admin, plan: ApplyPlan, passwords: Mapping[str, str], tell: Callable[[int], None]) -> AppliedSteps:
     """Does the steps until one fails; `tell` hears how many were tried."""
     performed = AppliedSteps()
-    for _, group in groupby(plan.steps, key=lambda step: type(step.change)):
+    for _, group in groupby(plan.steps, key=lambda step: (type(step.change), _is_of_topic(step))):
         for some in _chunks(list(group)):
             for step, error in zip(some, _results(admin, some, passwords), strict=False):
                 if error is None:
@@ -132,7 +147,7 @@ def perform(admin: Admin, plan: ApplyPlan, passwords: Mapping[str, str], tell: C
 
 def _results(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, str]) -> list[PenstockError | None]:
     """The result of each of these steps of one type, in their order. Steps behind the last one were not begun."""
-    many = _MANY.get(type(steps[0].change))
+    many = _configure_topics if _is_of_topic(steps[0]) else _MANY.get(type(steps[0].change))
     if many is not None:
         try:
             return list(many(admin, steps, passwords))
@@ -151,7 +166,7 @@ def _results(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, s
 def _do(admin: Admin, change: Change) -> None:
     match change:
         case ConfigChanges():
-            _alter(admin, change, validate_only=False)
+            admin.alter_broker_config(change.broker_id, change.changes)
         case MorePartitions():
             admin.create_partitions(change.name, change.total)
         case TopicGone():
@@ -160,11 +175,9 @@ def _do(admin: Admin, change: Change) -> None:
             raise TypeError(f"{change!r} is not done by itself")
 
 
-def _alter(admin: Admin, changes: ConfigChanges, *, validate_only: bool) -> None:
-    if changes.topic is not None:
-        admin.alter_topic_config(changes.topic, changes.changes, validate_only=validate_only)
-    else:
-        admin.alter_broker_config(changes.broker_id, changes.changes, validate_only=validate_only)
+def _is_of_topic(step: ApplyStep) -> bool:
+    """True of a change of a topic's configuration."""
+    return isinstance(step.change, ConfigChanges) and step.change.topic is not None
 
 
 # -- many in one request -----------------------------------------------------------------------------------------------
@@ -208,9 +221,25 @@ def _delete_acls(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[st
     return [None for _ in steps]
 
 
+def _configure_topics(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, str]) -> list[ApiError | None]:
+    return _configured(admin, steps, validate_only=False)
+
+
+def _configured(admin: Admin, steps: Sequence[ApplyStep], *, validate_only: bool) -> list[ApiError | None]:
+    """Changes the configurations of topics. A broker that is away costs each request a moment, so there are few."""
+    changes = [step.change for step in steps if isinstance(step.change, ConfigChanges)]
+    wanted = {change.topic: change.changes for change in changes if change.topic is not None}
+    made = admin.alter_topic_configs(wanted, validate_only=validate_only)
+    return [made[topic] for topic in wanted]
+
+
 def _change_quotas(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, str]) -> list[ApiError | None]:
+    return _quotas(admin, steps, validate_only=False)
+
+
+def _quotas(admin: Admin, steps: Sequence[ApplyStep], *, validate_only: bool) -> list[ApiError | None]:
     changes = [step.change for step in steps if isinstance(step.change, QuotaChanges)]
-    made = admin.alter_client_quotas({change.entity: change.changes for change in changes})
+    made = admin.alter_client_quotas({one.entity: one.changes for one in changes}, validate_only=validate_only)
     return [made[change.entity] for change in changes]
 
 

@@ -64,6 +64,7 @@ class Admin:
     describe_topic_config = blocking(AsyncAdmin.describe_topic_config)
     describe_broker_config = blocking(AsyncAdmin.describe_broker_config)
     alter_topic_config = blocking(AsyncAdmin.alter_topic_config)
+    alter_topic_configs = blocking(AsyncAdmin.alter_topic_configs)
     alter_broker_config = blocking(AsyncAdmin.alter_broker_config)
     describe_cluster = blocking(AsyncAdmin.describe_cluster)
     describe_brokers = blocking(AsyncAdmin.describe_brokers)

@@ -219,6 +219,21 @@ class AsyncAdmin:
         wanted = configs.checked_changes('{"retention.ms": 86400000}', changes, append, subtract)
         await configs.alter(self._cluster, resource, wanted, await self._begin(), validate_only=validate_only)
 
+    async def alter_topic_configs(
+        self, changes: Mapping[str, Mapping[str, Any]], *, validate_only: bool = False
+    ) -> dict[str, ApiError | None]:
+        """Sets keys of many topics in few requests, of each topic all or none; None returns a key to its default.
+
+        The result for each topic by its name: None, or why nothing of it was changed. Over when every broker in service
+        has heard of those that were. With `validate_only` nothing is changed.
+        """
+        example = '{"orders": {"retention.ms": 86400000}}'
+        wanted = {
+            arguments.checked_topic(name): configs.checked_changes(example, values, None, None)
+            for name, values in arguments.checked_mapping("changes", changes, example).items()
+        }
+        return await configs.alter_topics(self._cluster, wanted, await self._begin(), validate_only=validate_only)
+
     async def alter_broker_config(
         self,
         node_id: int | None,

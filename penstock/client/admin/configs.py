@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from penstock.client.admin.changes import change
+from penstock.client.admin.portions import portions
 from penstock.client.cluster.arguments import MAX_INT32, checked_mapping, checked_number
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
@@ -144,6 +145,24 @@ async def alter(
     _only(answer.resources)
     if not validate_only:
         await wait_heard(cluster, answer.metadata_offset, deadline_ms)
+
+
+async def alter_topics(
+    cluster: ClusterClient, changes: Mapping[str, tuple[ConfigChange, ...]], deadline_ms: int, *, validate_only: bool
+) -> dict[str, ApiError | None]:
+    """The result for each topic by its name, in requests that the controller decides quickly. Over when every broker in
+    service has heard of those that were changed."""
+    found: dict[str, ApiError | None] = {}
+    offset = -1
+    resources = (AlterConfigsResource(*topic_resource(name), some) for name, some in changes.items())
+    for some in portions(resources, lambda one: len(one.changes)):
+        request = AlterConfigsRequest(tuple(some), validate_only)
+        answer = await change(cluster, ALTER_CONFIGS, request, deadline_ms)
+        found |= {one.resource_name: one.error for one in answer.resources}
+        offset = max(offset, answer.metadata_offset)
+    if not validate_only and None in found.values():
+        await wait_heard(cluster, offset, deadline_ms)
+    return found
 
 
 def _raise_refusal(answer: DescribeConfigsResponse) -> None:

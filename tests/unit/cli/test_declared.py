@@ -13,7 +13,7 @@ import pytest
 from penstock.admin import NewTopic
 from penstock.cli.declared.command import stopping_is_said
 from penstock.cli.declared.finding import find_state
-from penstock.cli.declared.performing import AppliedSteps, passwords_of, perform, refused
+from penstock.cli.declared.performing import AT_ONCE_MAX, AppliedSteps, passwords_of, perform, refused
 from penstock.client.admin.admin import Admin
 from penstock.client.admin.admin_types import TopicDescription, UserDescription
 from penstock.client.admin.security.users import UserScramCredentialUpsertion
@@ -59,6 +59,7 @@ class FakeAdmin:
     def __init__(self, **refuses: Exception) -> None:
         self.refuses, self.done = refuses, list[str]()
         self.there: list[TopicDescription] = []
+        self.requests = 0
 
     def _ask(self, what: str) -> None:
         if what in self.refuses:
@@ -69,7 +70,9 @@ class FakeAdmin:
         self.done += [f"{'check' if validate_only else 'topic'} {one.name} {one.partitions}" for one in topics]
         return {one.name: cast(ApiError | None, self.refuses.get(one.name)) for one in topics}
 
-    def alter_broker_config(self, node_id: int | None, changes: Mapping[str, Any], *, validate_only: bool) -> None:
+    def alter_broker_config(
+        self, node_id: int | None, changes: Mapping[str, Any], *, validate_only: bool = False
+    ) -> None:
         self.done += [] if validate_only else [f"broker {node_id} {changes}"]
 
     def describe_topics(self) -> list[TopicDescription]:
@@ -79,19 +82,25 @@ class FakeAdmin:
         self._ask("create_partitions")
         self.done += [] if validate_only else [f"partitions {name} {total}"]
 
-    def alter_topic_config(self, name: str, changes: Mapping[str, Any], *, validate_only: bool = False) -> None:
-        self._ask("alter_topic_config")
-        self.done += [] if validate_only else [f"config {name} {changes}"]
+    def alter_topic_configs(
+        self, changes: Mapping[str, Mapping[str, Any]], *, validate_only: bool = False
+    ) -> dict[str, ApiError | None]:
+        self._ask("alter_topic_configs")
+        self.requests += 1
+        self.done += [] if validate_only else [f"config {name} {values}" for name, values in changes.items()]
+        return {name: cast(ApiError | None, self.refuses.get(f"config {name}")) for name in changes}
 
     def create_acls(self, acls: Sequence[AclBinding]) -> dict[AclBinding, ApiError | None]:
         self._ask("create_acls")
         self.done.append(f"acls {len(acls)}")
         return dict.fromkeys(acls)
 
-    def alter_client_quotas(self, quotas: Mapping[Any, Mapping[str, float | None]]) -> dict[Any, ApiError | None]:
+    def alter_client_quotas(
+        self, quotas: Mapping[Any, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> dict[Any, ApiError | None]:
         self._ask("alter_client_quotas")
-        self.done.append(f"quotas {len(quotas)}")
-        return dict.fromkeys(quotas)
+        self.done += [] if validate_only else [f"quotas {len(quotas)}"]
+        return dict.fromkeys(quotas, cast(ApiError | None, self.refuses.get("quota")))
 
     def alter_user_scram_credentials(self, changes: Sequence[Any]) -> dict[str, ApiError | None]:
         self.done += [f"{one.user} {one.mechanism} {one.password}" for one in changes]
@@ -145,7 +154,7 @@ def test_an_apply_that_is_stopped_in_the_middle_says_that_it_can_go_on(capsys: p
     assert "the same command shows those that are left" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("what", ["create_topics", "create_partitions", "alter_topic_config", "create_acls"])
+@pytest.mark.parametrize("what", ["create_topics", "create_partitions", "alter_topic_configs", "create_acls"])
 def test_a_request_that_fails_as_a_whole_ends_it_too(what: str) -> None:
     admin = FakeAdmin(**{what: NetworkError("gone")})
     ended = applied(admin)
@@ -153,10 +162,30 @@ def test_a_request_that_fails_as_a_whole_ends_it_too(what: str) -> None:
 
 
 def test_what_the_controller_would_refuse_is_found_without_a_change() -> None:
-    admin = FakeAdmin(a=InvalidConfigError("unknown key"), alter_topic_config=InvalidConfigError("bad value"))
-    found = refused(cast(Admin, admin), plan_apply(read_declared("f", FILE), OLD))
-    assert [(one.name, one.why) for one in found] == [("a", "unknown key"), ("old", "bad value")]
-    assert all(line.startswith("check") for line in admin.done)
+    bad_key, bad_value = InvalidConfigError("unknown key"), InvalidConfigError("bad value")
+    no_right = ClusterAuthorizationFailedError("ALTER_CONFIGS on the cluster")
+    for refusals in (
+        {"config old": bad_value, "quota": no_right},
+        {"alter_topic_configs": bad_value, "alter_client_quotas": no_right},
+    ):
+        admin = FakeAdmin(a=bad_key, **refusals)
+        found = refused(cast(Admin, admin), plan_apply(read_declared("f", FILE), OLD))
+        assert [(one.name, one.why) for one in found] == [
+            ("a", "unknown key"),
+            ("old", "bad value"),
+            ("user 'anna'", "ALTER_CONFIGS on the cluster"),
+        ]
+        assert all(line.startswith("check") for line in admin.done)
+
+
+def test_changes_of_many_topics_are_checked_and_done_in_few_requests() -> None:
+    names = [f"t{number}" for number in range(2_000)]
+    wanted = b"".join(b'[topics.%s]\nconfig = { "retention.ms" = 5 }\n' % name.encode() for name in names)
+    plan = plan_apply(read_declared("f", wanted), DeclaredState({name: DeclaredTopic(name, 1, 1) for name in names}))
+    admin = FakeAdmin()
+    assert not refused(cast(Admin, admin), plan)
+    assert len(perform(cast(Admin, admin), plan, {}, lambda count: None).done) == 2_000
+    assert admin.requests == 2 * 2_000 // AT_ONCE_MAX
 
 
 def test_too_few_brokers_are_found_before_a_change_unless_the_file_changes_the_brokers() -> None:

@@ -29,23 +29,23 @@ class QuotaCalls:
         self._core = core
 
     async def alter_client_quotas(
-        self, quotas: Mapping[QuotaEntity, Mapping[str, float | None]]
+        self, quotas: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> dict[QuotaEntity, ApiError | None]:
         """Sets quotas of users, clients and addresses by their keys; None takes one away (KIP-546).
 
         The result for each entity: None, or why nothing of it was changed. Over when every broker in service has heard
-        of it, and holds its clients to it. A quota is that of each broker.
+        of it, and holds its clients to it. A quota is that of each broker. With `validate_only` nothing is changed.
         """
         wanted = _checked(quotas)
         deadline_ms = await self._core.begin()
         found: dict[QuotaEntity, ApiError | None] = {}
         offset = -1
         for at in range(0, len(wanted), NAMES_MAX):
-            request = AlterClientQuotasRequest(wanted[at : at + NAMES_MAX])
+            request = AlterClientQuotasRequest(wanted[at : at + NAMES_MAX], validate_only)
             answer = await change(self._core.cluster, ALTER_CLIENT_QUOTAS, request, deadline_ms)
             found |= {one.entity: one.error for one in answer.results}
             offset = max(offset, answer.metadata_offset)
-        if None in found.values():
+        if not validate_only and None in found.values():
             await wait_heard(self._core.cluster, offset, deadline_ms)
         return found
 

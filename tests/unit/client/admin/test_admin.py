@@ -288,6 +288,26 @@ def test_altering_waits_until_every_broker_has_heard_of_it(cluster: FakeCluster)
             admin.alter_topic_config("nope", {"retention.ms": 5})
 
 
+def test_the_configurations_of_many_topics_are_altered_in_one_request(cluster: FakeCluster) -> None:
+    for name in ("t", "u"):
+        cluster.create_topic(name)
+    with Admin(cluster.bootstrap) as admin:
+        changes = {name: {"retention.ms": 5} for name in ("t", "nope", "u")}
+        checked = admin.alter_topic_configs(changes, validate_only=True)
+        assert cluster.configs["t"] == {} and cluster.alterations[-1].validate_only
+        cluster.metadata_offset = cluster.heard_offset + 5
+        found = admin.alter_topic_configs(changes)
+        assert cluster.heard_offset > cluster.metadata_offset
+        for errors in (checked, found):
+            assert list(errors) == ["t", "nope", "u"] and errors["t"] is None and errors["u"] is None
+            assert isinstance(errors["nope"], UnknownTopicOrPartitionError)
+        assert cluster.configs["t"] == cluster.configs["u"] == {"retention.ms": "5"}
+        assert len(cluster.alterations) == 2
+        for wrong in (["t"], {"t": ["retention.ms"]}):
+            with pytest.raises(TypeError, match="changes"):
+                admin.alter_topic_configs(wrong)  # type: ignore[arg-type]
+
+
 def test_validating_changes_nothing_and_waits_for_nobody(cluster: FakeCluster) -> None:
     cluster.create_topic("t")
     with Admin(cluster.bootstrap) as admin:

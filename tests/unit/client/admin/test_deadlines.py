@@ -32,6 +32,7 @@ CALLS: dict[str, Callable[[AsyncAdmin], Awaitable[object]]] = {
     "describe_broker_config": lambda admin: admin.describe_broker_config(7),
     "describe_broker_config of all": lambda admin: admin.describe_broker_config(None),
     "alter_broker_config": lambda admin: admin.alter_broker_config(7, {"log.retention.ms": 1}),
+    "alter_topic_configs": lambda admin: admin.alter_topic_configs({TOPIC: {"retention.ms": 1}}),
     "alter_topic_config": lambda admin: admin.alter_topic_config(TOPIC, {"retention.ms": 1}),
     "describe_cluster": lambda admin: admin.describe_cluster(),
     "cluster_health": lambda admin: admin.cluster_health(),
