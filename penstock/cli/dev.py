@@ -12,7 +12,7 @@ import shlex
 import signal
 import threading
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,15 @@ NodeKeys = Annotated[
         metavar="KEY=VALUE",
         help="A key of the nodes' configuration, like auto.create.topics.enable=true, for this start: each start"
         " writes their files anew. May be repeated.",
+    ),
+]
+Racks = Annotated[
+    str,
+    typer.Option(
+        "--racks",
+        metavar="RACK,…",
+        help="The rack of each node, from the first again for more nodes; clients with a rack read from its replicas."
+        " Without --nodes, a new cluster has a node in each.",
     ),
 ]
 
@@ -110,6 +119,7 @@ def dev(
     ] = None,
     secure: Secure = False,
     config: NodeKeys = None,
+    racks: Racks = "",
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the nodes' configuration files, and start nothing.")
     ] = False,
@@ -125,24 +135,23 @@ def dev(
     from penstock.testing import Cluster
 
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a pipe whose reader ends must not end the nodes
-    nodes, port = as_before(data, nodes, port)
+    nodes, port = as_before(data, nodes, port, usual_nodes=len(parse_racks(racks)) or 1)
     secure = secured_as_before(data, secure)
     host = checked_host(host)
-    keys = node_keys(config or ())
+    configs = node_configs(nodes, node_keys(config or ()), parse_racks(racks))
     choose = partial(choose_kafka_ports, data, nodes, port, host, kafka_port)
 
+    made = partial(Cluster, nodes, None, data, port=port, host=host, secure=secure, node_configs=configs, defaults={})
+
     def with_ports(kafka: KafkaPorts) -> Cluster:
-        return Cluster(nodes, keys, data, port=port, host=host, kafka_ports=kafka.chosen, secure=secure, defaults={})
+        return made(kafka_ports=kafka.chosen)
 
     if print_config:
         _print_configs(with_ports(choose()).planned_configs(), as_json)
         return
     cluster, kafka = _opened(with_ports, choose)
     with closing(cluster):
-        stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # A handler, not a mask: as process 1 of a container this one gets no signal that has none.
-            signal.signal(number, lambda *_: stop.set())
+        stop = _asked_to_stop()
         with _nobody_must_listen():
             _say_ready(cluster, data, kafka, as_json)
         ended = _watch(cluster, stop)
@@ -151,10 +160,39 @@ def dev(
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
 
 
+def _asked_to_stop() -> threading.Event:
+    """Set by Ctrl-C and SIGTERM. A handler, not a mask: as process 1 of a container this one gets no signal that has
+    none."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
 def node_keys(pairs: Iterable[str]) -> dict[str, object]:
     """The keys of `-c key=value …` with their values as a configuration file has them. A value that TOML does not know,
     or of a kind that no key has, is text. The node refuses a value that it cannot use."""
     return {key: _toml_value(text) for key, text in parse_pairs(pairs).items()}
+
+
+def parse_racks(text: str) -> tuple[str, ...]:
+    """The racks of `--racks`; ConfigError for one without a name, or more than there may be nodes."""
+    from penstock.errors import ConfigError
+
+    racks = tuple(rack.strip() for rack in text.split(",")) if text else ()
+    if not all(racks):
+        raise ConfigError(f"--racks {text}: a rack has no name; give them as a,b,c")
+    if len(racks) > NODES_MAX:
+        raise ConfigError(f"--racks names {len(racks)} racks; there are at most {NODES_MAX} nodes")
+    return racks
+
+
+def node_configs(nodes: int, keys: Mapping[str, object], racks: Sequence[str]) -> list[dict[str, object]]:
+    """The keys of each node. With racks its replicas serve the consumers of its rack; a key that is given wins."""
+    if not racks:
+        return [dict(keys) for _ in range(nodes)]
+    served = {"replica.selector.class": "rack-aware"}
+    return [{**served, "broker.rack": racks[index % len(racks)], **keys} for index in range(nodes)]
 
 
 def _toml_value(text: str) -> object:

@@ -45,15 +45,16 @@ class KafkaPorts(NamedTuple):
             yield f"{', '.join(passed)} {are} taken, so Kafka's clients have others; --kafka-port PORT chooses them"
 
 
-def as_before(data: Path, nodes: int | None, port: int | None) -> tuple[int, int | None]:
+def as_before(data: Path, nodes: int | None, port: int | None, usual_nodes: int = 1) -> tuple[int, int | None]:
     """Nodes and first port of this start: what was asked for, otherwise what the data was started with (None: its
-    ports), otherwise one node at DEFAULT_PORT. With more nodes than before the cluster grows; ConfigError for fewer."""
+    ports), otherwise the usual nodes from DEFAULT_PORT on. With more nodes than before the cluster grows; ConfigError
+    for fewer."""
     from penstock.errors import ConfigError
     from penstock.testing.layout import stored_nodes
 
     stored = stored_nodes(data)
     if stored is None:
-        return nodes or 1, DEFAULT_PORT if port is None else port
+        return nodes or usual_nodes, DEFAULT_PORT if port is None else port
     if nodes is not None and nodes < stored:
         raise ConfigError(
             f"--nodes {nodes}: {data} holds a cluster of {stored}; leave --nodes out to go on with it, or start another"

@@ -17,8 +17,10 @@ from penstock.cli.dev import (
     checked_host,
     dev,
     how_ended,
+    node_configs,
     node_keys,
     note_ended,
+    parse_racks,
     require_stopped,
     why_not_started,
 )
@@ -161,3 +163,27 @@ def test_keys_of_the_nodes_have_the_values_that_a_file_would_have(
         node_keys(["auto.create.topics.enable"])
     dev(1, tmp_path / "data", 20_000, 0, config=["auto.create.topics.enable=true"], print_config=True)
     assert "auto.create.topics.enable = true\n" in capsys.readouterr().out
+
+
+def test_each_node_has_its_rack_and_serves_the_consumers_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dev(data=tmp_path / "data", port=20_000, kafka_port=0, racks="a, b,c", print_config=True, as_json=True)
+    files = json.loads(capsys.readouterr().out)
+    assert [
+        line
+        for text in files.values()
+        for line in text.splitlines()
+        if line.startswith(("replica.selector", "broker.rack"))
+    ] == [line for rack in "abc" for line in ('replica.selector.class = "rack-aware"', f'broker.rack = "{rack}"')]
+    racks = [keys["broker.rack"] for keys in node_configs(5, {}, parse_racks("a,b"))]
+    assert racks == ["a", "b", "a", "b", "a"], "more nodes than racks"
+    given = node_configs(2, {"replica.selector.class": "leader"}, ("a",))
+    assert all(keys["replica.selector.class"] == "leader" for keys in given)
+    assert node_configs(2, {"a": 1}, parse_racks("")) == [{"a": 1}, {"a": 1}]
+
+
+@pytest.mark.parametrize("racks", ["a,,b", ",", " ", "a,", ",".join("abcdefghij")])
+def test_racks_without_a_name_and_more_racks_than_nodes_are_refused(racks: str) -> None:
+    with pytest.raises(ConfigError, match="--racks"):
+        parse_racks(racks)
