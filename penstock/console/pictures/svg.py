@@ -20,12 +20,14 @@ class SvgPicture:
 
     def __init__(self, *, width: int, height: int, title: str, description: str, picture_id: str) -> None:
         self._head = (
-            f'<svg class="picture" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+            f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
             f' aria-labelledby="{picture_id}-title {picture_id}-desc" xmlns="http://www.w3.org/2000/svg">'
             f'<title id="{picture_id}-title">{escaped(title)}</title>'
             f'<desc id="{picture_id}-desc">{escaped(description)}</desc>'
         )
         self._parts: list[str] = []
+        self._has_links = False
+        """It is a group then: a screen reader does not reach the links of an image."""
 
     def rectangle(self, x: float, y: float, width: float, height: float, shape: str, *, tip: str = "") -> None:
         """A box; `shape` is its class, and `tip` what a pointer over it shows."""
@@ -57,13 +59,15 @@ class SvgPicture:
 
     def link(self, address: str, x: float, y: float, words: str, *, anchor: str = "start", width: float = 0) -> None:
         """A text that leads to a page."""
+        self._has_links = True
         self._parts.append(f'<a href="{escaped(address)}">')
         self.text(x, y, words, "label link", anchor=anchor, width=width)
         self._parts.append("</a>")
 
     def written(self) -> str:
         """The picture as text."""
-        return self._head + "".join(self._parts) + "</svg>"
+        role = "group" if self._has_links else "img"
+        return f'<svg class="picture" role="{role}" {self._head}' + "".join(self._parts) + "</svg>"
 
     def __repr__(self) -> str:
         return f"SvgPicture({len(self._parts)} parts)"

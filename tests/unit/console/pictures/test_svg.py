@@ -9,8 +9,12 @@ from penstock.console.pictures.svg import SvgPicture, shortened
 HOSTILE = '"><script>alert(1)</script><b style="x">\u202e'
 
 
+def empty() -> SvgPicture:
+    return SvgPicture(width=100, height=50, title=HOSTILE, description=HOSTILE, picture_id="p")
+
+
 def written() -> str:
-    picture = SvgPicture(width=100, height=50, title=HOSTILE, description=HOSTILE, picture_id="p")
+    picture = empty()
     picture.rectangle(1, 2, 3, 4, "box", tip=HOSTILE)
     picture.rectangle(1, 2, 3, 4, "box")
     picture.circle(1, 2, 3, "mark", tip=HOSTILE)
@@ -34,8 +38,9 @@ def test_every_text_is_escaped_and_nothing_is_styled_in_place() -> None:
 
 
 def test_a_picture_has_a_role_a_title_and_a_description() -> None:
-    root = ElementTree.fromstring(written())
+    root = ElementTree.fromstring(empty().written())
     assert root.get("role") == "img"
+    assert ElementTree.fromstring(written()).get("role") == "group", "it has links, which an image hides"
     named = (root.get("aria-labelledby") or "").split()
     ids = {found.get("id") for found in root.iter() if found.get("id")}
     assert set(named) == ids and len(named) == 2
