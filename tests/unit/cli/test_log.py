@@ -1,4 +1,4 @@
-"""`penstock log`: the command as a process, and how its rows are said to people."""
+"""`penstock log`: the command, as a process where it shows an error, and how its rows are said to people."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from penstock.cli.files.log_text import DumpText, RecoveryText, VerifyText
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.file_names import LOG_START_CHECKPOINT
 from storage.disk.file_system import OsFileSystem
+from tests.support import command_line
 from tests.support.log_dirs import BATCH_BYTES, FIRST, SECOND, contents, cut, flip, make_log_dir, open_values
 from tests.support.storage import TP
 
@@ -24,6 +25,12 @@ def data(tmp_path: Path) -> Path:
 
 
 def penstock(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command in this process; its errors are not seen, because the process that it starts has them."""
+    done = command_line.penstock("log", *arguments)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     program = "import sys; from penstock.cli.main import main; sys.argv[0] = 'penstock'; main()"
     command = [sys.executable, "-c", program, "log", *map(str, arguments)]
@@ -35,7 +42,7 @@ def rows(result: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def test_verify_exits_0_when_sound_and_3_when_a_start_has_something_to_do(data: Path) -> None:
-    result = penstock("verify", data)
+    result = process("verify", data)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("2 logs, 20 batches, 20 records: sound; ")
     (data / "orders-0" / "x.cleaned").touch()
@@ -56,7 +63,7 @@ def test_verify_exits_1_at_damage_and_names_it(data: Path) -> None:
 
 @pytest.mark.parametrize("action", ["dump", "verify", "recover"])
 def test_a_path_that_is_no_log_exits_2(tmp_path: Path, action: str) -> None:
-    result = penstock(action, tmp_path)
+    result = process(action, tmp_path)
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr.startswith(f"penstock: {tmp_path}: neither a partition's directory nor a log dir")
 
@@ -86,7 +93,7 @@ def test_recover_is_refused_while_a_node_has_the_dir(data: Path) -> None:
     fs = OsFileSystem()
     lock = fs.lock(str(data / ".lock"))
     try:
-        result = penstock("recover", data)
+        result = process("recover", data)
     finally:
         fs.close(lock)
     assert result.returncode == 2 and "in use by another process" in result.stderr
@@ -109,7 +116,7 @@ def test_records_are_lost_only_after_a_yes(data: Path) -> None:
 def test_nobody_is_asked_where_only_deleted_records_are_damaged(data: Path) -> None:
     write_offsets(OsFileSystem(), str(data / LOG_START_CHECKPOINT), {TP: 10})
     flip(data / "orders-0" / SECOND, BATCH_BYTES + 50)
-    result = penstock("recover", data, "--truncate-at-damage")
+    result = process("recover", data, "--truncate-at-damage")
     assert (result.returncode, result.stderr) == (0, "")
     assert "below the log start 10: the files will begin at 9" in result.stdout
     assert penstock("verify", data).returncode == 0
