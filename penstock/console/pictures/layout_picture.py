@@ -14,6 +14,9 @@ from penstock.console.pictures.svg import SvgPicture
 ROWS_MAX = 64
 BROKERS_MAX = 40
 CELL = 22
+WIDE_COLUMN = 64
+"""The width of a column where there are so few that the names of racks find place above each."""
+WIDE_BROKERS_MAX = 10
 LABEL_WIDTH = 150
 HEAD_HEIGHT = 48
 
@@ -60,7 +63,8 @@ class LayoutView:
 
 def layout_svg(layout: LayoutView, picture_id: str = "layout") -> str:
     """The picture."""
-    width = LABEL_WIDTH + CELL * max(len(layout.brokers), 1) + 20
+    column = WIDE_COLUMN if len(layout.brokers) <= WIDE_BROKERS_MAX else CELL
+    width = LABEL_WIDTH + column * max(len(layout.brokers), 1) + 20
     height = HEAD_HEIGHT + CELL * len(layout.rows) + 10
     short = [row.label for row in layout.rows if len(row.isr) < len(row.replicas)]
     told = f"{len(layout.rows)} partitions over {len(layout.brokers)} brokers."
@@ -68,28 +72,28 @@ def layout_svg(layout: LayoutView, picture_id: str = "layout") -> str:
     picture = SvgPicture(
         width=width, height=height, title="Replicas by broker and rack", description=told, picture_id=picture_id
     )
-    _heads(picture, layout.brokers, height)
+    _heads(picture, layout.brokers, column, height)
     for number, row in enumerate(layout.rows):
         y = HEAD_HEIGHT + number * CELL
         picture.text(LABEL_WIDTH - 8, y + 15, row.label, anchor="end", width=LABEL_WIDTH - 12)
-        for column, broker in enumerate(layout.brokers):
+        for place, broker in enumerate(layout.brokers):
             if broker.broker_id in row.replicas:
-                _cell(picture, LABEL_WIDTH + column * CELL, y, row, broker.broker_id)
+                _cell(picture, LABEL_WIDTH + place * column + (column - CELL) / 2, y, row, broker.broker_id)
     return picture.written()
 
 
-def _heads(picture: SvgPicture, brokers: Sequence[LayoutBroker], height: int) -> None:
+def _heads(picture: SvgPicture, brokers: Sequence[LayoutBroker], column: int, height: int) -> None:
     """The racks, and the brokers below."""
     rack = None
-    for column, broker in enumerate(brokers):
-        x = LABEL_WIDTH + column * CELL
+    for place, broker in enumerate(brokers):
+        x = LABEL_WIDTH + place * column
         if broker.rack != rack:
             rack = broker.rack
             same = sum(one.rack == rack for one in brokers)
-            picture.text(x + 2, 16, rack or "no rack", width=same * CELL)
+            picture.text(x + 2, 16, rack or "no rack", width=same * column)
             picture.line(x - 1, 4, x - 1, height - 6, "rule")
         picture.text(
-            x + CELL / 2, 40, str(broker.broker_id), "label bad" if broker.is_fenced else "label", anchor="middle"
+            x + column / 2, 40, str(broker.broker_id), "label bad" if broker.is_fenced else "label", anchor="middle"
         )
 
 

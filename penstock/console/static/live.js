@@ -24,6 +24,8 @@
     return size >= 10 || value === 0 ? value.toFixed(0) : value.toPrecision(2);
   };
 
+  const time = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 19); // UTC, as in the tables
+
   const columns = (data) => {
     const length = data.lines.length ? data.lines[0].values.length : 0;
     const times = Array.from({ length }, (_, at) => (data.newest_ms - (length - 1 - at) * data.step_ms) / 1000);
@@ -37,10 +39,10 @@
       height: 180,
       cursor: { drag: { x: true, y: false } },
       legend: { live: true },
-      scales: { y: { range: (plot, low, high) => [0, Math.max(high || 0, 1)] } },
-      axes: [axis, { ...axis, size: 60, values: (plot, ticks) => ticks.map(short) }],
+      scales: { y: { range: (plot, low, high) => [0, Math.max((high || 0) * 1.08, 1)] } },
+      axes: [{ ...axis, space: 80, values: (plot, ticks) => ticks.map(time) }, { ...axis, size: 60, values: (plot, ticks) => ticks.map(short) }],
       series: [
-        {},
+        { label: "time", value: (plot, seconds) => (seconds === null ? "–" : time(seconds)) },
         ...data.lines.map((line, at) => ({
           label: line.name,
           stroke: colour(LINES[at % LINES.length]),

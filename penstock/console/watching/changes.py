@@ -54,6 +54,9 @@ class ClusterChanges:
         before, now = self._brokers, {broker.node_id: broker for broker in cluster.brokers}
         self._brokers = now
         if before is not None:
+            # A broker that comes back leads nothing at first, so nobody would ask it and hear that it answers.
+            back = {one for one in now if one not in before or (before[one].fenced and not now[one].fenced)}
+            self._silent = (self._silent & now.keys()) - back
             for broker_id in sorted(before.keys() | now.keys()):
                 yield from _broker_events(broker_id, before.get(broker_id), now.get(broker_id))
         controller_id, was = cluster.controller_id, self._controller_id

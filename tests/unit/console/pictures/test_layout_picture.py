@@ -24,7 +24,7 @@ def test_each_replica_is_a_box_that_says_what_it_is() -> None:
     assert "orders-0: broker 3 is in sync, and comes" in text
     assert text.count('class="replica ') == 3
     assert "Not all replicas are in sync: orders-0." in text
-    assert '<text x="183" y="40" text-anchor="middle" class="label bad">2</text>' in text
+    assert '<text x="246" y="40" text-anchor="middle" class="label bad">2</text>' in text
 
 
 def test_an_empty_topic_is_a_picture_too() -> None:

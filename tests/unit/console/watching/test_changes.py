@@ -66,6 +66,16 @@ def test_a_silent_broker_is_told_once_and_again_when_it_answers() -> None:
     assert told(changes.of_probes({2: 3.0})) == ["broker-answers: broker 2 answers again"]
 
 
+def test_a_silent_broker_that_comes_back_into_service_or_is_forgotten_is_silent_no_more() -> None:
+    changes = ClusterChanges()
+    list(changes.of_cluster(cluster(1, 3)))
+    list(changes.of_probes({2: None, 3: None}))
+    list(changes.of_cluster(cluster(1, 2)))
+    assert changes.silent == {2}
+    list(changes.of_cluster(cluster(1, brokers=(1, 3))))
+    assert changes.silent == frozenset()
+
+
 def test_elections_are_told_by_leader_and_epoch() -> None:
     changes = ClusterChanges()
     list(changes.of_topics([topic("a", part(0, 1, 4), part(1, 1, 4), part(2, 2, 4), part(3, -1, 4))]))
