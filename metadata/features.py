@@ -53,6 +53,9 @@ class Level(NamedTuple):
     level: int
     since: str  # the first release that knows it
     allows: str
+    records: tuple[str, ...] = ()
+    """The records of the metadata log that are written from it on: the type of each, or "Type.field" for a field that
+    says something. A node that does not know the level may stop at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,13 @@ class FeatureTable:
         said = ",".join(f"{name}={one.first}-{one.last}" for name, one in self.ranges.items())
         self.said: Final = "" if self.ranges == SILENT else said
         """The ranges as this node tells them to others."""
+        metadata = self.features.get(METADATA_VERSION)
+        levels = () if metadata is None else metadata.levels
+        named = {name: one.level for one in levels for name in one.records}
+        self.record_levels: Final[Mapping[str, int]] = {name: level for name, level in named.items() if "." not in name}
+        """The `metadata.version` from which on a record is written."""
+        self.field_levels: Final[Mapping[str, tuple[tuple[str, int], ...]]] = _by_record(named)
+        """The fields of each record that say something only from a level on, each with that level."""
 
     def of_release(self, release: str) -> FeatureTable:
         """The features and levels that a release knows. ValueError for one that is no number, or older than all."""
@@ -153,6 +163,15 @@ class FeatureTable:
         return f"FeatureTable({', '.join(f'{name} {one}' for name, one in self.ranges.items())})"
 
 
+def _by_record(named: Mapping[str, int]) -> Mapping[str, tuple[tuple[str, int], ...]]:
+    found: dict[str, tuple[tuple[str, int], ...]] = {}
+    for name, level in named.items():
+        record, _, field = name.partition(".")
+        if field:
+            found[record] = (*found.get(record, ()), (field, level))
+    return found
+
+
 def lack_of(ranges: Mapping[str, LevelRange], name: str, level: int) -> str:
     """The part of a level that a node with these ranges lacks, in words; "" if it supports it. Level 0 of a feature
     that a node does not know is supported: it means that the feature is not there."""
@@ -192,13 +211,37 @@ SILENT: Final[Mapping[str, LevelRange]] = {
 }
 """The ranges of a node that says nothing: of release 0.2.0 or before."""
 
+_OF_FIRST_RELEASE: Final = (
+    "AccessControlEntry",
+    "BrokerRegistrationChange",
+    "ClientQuota",
+    "Config",
+    "NoOp",
+    "Partition",
+    "PartitionChange",
+    "ProducerIds",
+    "RegisterBroker",
+    "RemoveAccessControlEntry",
+    "RemoveTopic",
+    "RemoveUserScramCredential",
+    "ScramSecret",
+    "Topic",
+    "UnregisterBroker",
+    "UserScramCredential",
+)
+
 TABLE: Final = FeatureTable(
     (
         Feature(
             METADATA_VERSION,
             (
-                Level(1, FIRST_RELEASE, "the records of the metadata that release 0.2.0 reads"),
-                Level(2, "0.3.0", "levels are records of the metadata, and registrations say what a broker supports"),
+                Level(1, FIRST_RELEASE, "the records of the metadata that release 0.2.0 reads", _OF_FIRST_RELEASE),
+                Level(
+                    2,
+                    "0.3.0",
+                    "levels are records of the metadata, and registrations say what a broker supports",
+                    ("FeatureLevel", "RegisterBroker.features"),
+                ),
             ),
             without_record=1,
         ),
@@ -223,7 +266,7 @@ TABLE: Final = FeatureTable(
             KRAFT_VERSION,
             (
                 Level(0, FIRST_RELEASE, "the quorum's voters are those of controller.quorum.voters"),
-                Level(1, FIRST_RELEASE, "voters are disks that can be added and removed (KIP-853)"),
+                Level(1, FIRST_RELEASE, "voters are disks that can be added and removed (KIP-853)", ("Voters",)),
             ),
             without_record=0,
         ),

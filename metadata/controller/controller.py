@@ -290,7 +290,8 @@ class Controller:
 
     def check_is_readable(self, records: Sequence[Record]) -> None:
         """InvariantViolation for a record that is above the finalized level."""
-        features.check_is_readable(records, self._context.config.features.level(self.levels, METADATA_VERSION))
+        table = self._context.config.features
+        features.check_is_readable(records, table, table.level(self.levels, METADATA_VERSION))
 
     def to_image(self, epoch: int) -> MetadataImage:
         """The state as an image, uncommitted records included; costs as much as the cluster has metadata."""

@@ -2,9 +2,10 @@
 
 A level is raised where every voter, every registered broker, and every other node that fetches the metadata has said of
 late that it knows it: who is away, or has said nothing, may be too old, and would stop at the record. A level is
-lowered where no record would be lost. From `metadata.version` 2 to 1 that is every level that is not the one of release
-0.2.0: an unsafe downgrade gives it up. All updates of a request are made, or none is. Raised is metadata.version first,
-and lowered last, so that each record is written at a level that has it.
+lowered where no record would be lost, and where no node has said that it gave the lower level up. From
+`metadata.version` 2 to 1 each level is lost that is not the one of release 0.2.0: an unsafe downgrade gives it up. All
+updates of a request are made, or none is. Raised is metadata.version first, and lowered last, so that each record is
+written at a level that has it.
 
 Not here: what the nodes have said (broker/quorum/features/node_features.py), and `kraft.version`, which comes with the
 voters.
@@ -30,7 +31,8 @@ from metadata.features import (
     ranges_of,
     release_words,
 )
-from metadata.records import FeatureLevelRecord, Record, RegisterBrokerRecord
+from metadata.records import FeatureLevelRecord, Record
+from metadata.registrations import BrokerRegistration
 from penstock.errors import (
     ApiError,
     InvalidRegistrationError,
@@ -80,8 +82,10 @@ def update_features(
     results = []
     for update in updates:
         error = _refusal(table, before, after, update)
-        if error is None and update.level > before[update.name]:
-            error, found = hindered(table, state.brokers.keys(), nodes, update)
+        if error is None and update.level != before[update.name]:
+            is_raise = update.level > before[update.name]
+            judge = hindered if is_raise else _left_behind
+            error, found = judge(table, state.brokers, nodes, update)
             hindrances += found
         results.append(FeatureUpdateResult(update.name[:NAME_LENGTH_MAX], before.get(update.name, 0), error))
     first = next((result.error for result in results if result.error is not None), None)
@@ -133,16 +137,24 @@ def check_levels_of(context: DecisionContext, request: RegisterBrokerRequest) ->
         raise InvalidRegistrationError(f"broker {request.broker_id} cannot join: {why}")
 
 
-def check_is_readable(records: Iterable[Record], level: int) -> None:
+def check_is_readable(records: Iterable[Record], table: FeatureTable, level: int) -> None:
     """InvariantViolation for a record that a node at this `metadata.version` may not be able to read. A raise counts
     from its own record on."""
     for record in records:
-        is_of_level = isinstance(record, FeatureLevelRecord)
         if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
             level = max(level, record.level)
-        says_features = isinstance(record, RegisterBrokerRecord) and record.features
-        if (is_of_level or says_features) and level < LEVELS_ARE_RECORDS:
-            raise InvariantViolation(f"{record} must not be written at {METADATA_VERSION} {level}")
+        needed = _needed_level(record, table)
+        if level < needed:
+            raise InvariantViolation(
+                f"{record} must not be written at {METADATA_VERSION} {level}: {needed} is the first with it"
+            )
+
+
+def _needed_level(record: Record, table: FeatureTable) -> int:
+    """The first `metadata.version` with this record and all that its fields say."""
+    name = type(record).__name__.removesuffix("Record")
+    said = [level for field, level in table.field_levels.get(name, ()) if getattr(record, field)]
+    return max(table.record_levels.get(name, 0), *said, 0)
 
 
 def _refusal(
@@ -194,10 +206,37 @@ def _loss(table: FeatureTable, after: Mapping[str, int], update: FeatureUpdate) 
 
 
 def hindered(
-    table: FeatureTable, broker_ids: Set[int], nodes: Sequence[HeardNode], update: FeatureUpdate
+    table: FeatureTable,
+    brokers: Mapping[int, BrokerRegistration],
+    nodes: Sequence[HeardNode],
+    update: FeatureUpdate,
 ) -> tuple[ApiError | None, tuple[FeatureHindrance, ...]]:
-    """The refusal of a raise that some node hinders, and these nodes. `broker_ids` are registered."""
-    found = tuple(_hindrances(table, broker_ids, nodes, update))
+    """The refusal of a raise that some node hinders, and these nodes. `brokers` are registered."""
+    return _refused_for(update, tuple(_hindrances(table, brokers.keys(), nodes, update)))
+
+
+def _left_behind(
+    table: FeatureTable,
+    brokers: Mapping[int, BrokerRegistration],
+    nodes: Sequence[HeardNode],
+    update: FeatureUpdate,
+) -> tuple[ApiError | None, tuple[FeatureHindrance, ...]]:
+    """The refusal of a lowering to a level that some node has given up, and these nodes: each by its last word, its own
+    fetch or, of a broker that is away, its registration. A node that has said nothing supports it."""
+    said = {broker_id: broker.features for broker_id, broker in brokers.items() if broker.features}
+    said |= {node.node_id: node.supports for node in nodes if node.is_heard}
+    found = []
+    for node_id, supports in sorted(said.items()):
+        lack = _lack_of(HeardNode(node_id, False, True, supports), update)
+        if lack:
+            reason = f"node {node_id} is too new, {lack}: install a release there that still knows {update.level}"
+            found.append(FeatureHindrance(node_id, update.name, reason))
+    return _refused_for(update, tuple(found))
+
+
+def _refused_for(
+    update: FeatureUpdate, found: tuple[FeatureHindrance, ...]
+) -> tuple[ApiError | None, tuple[FeatureHindrance, ...]]:
     if not found:
         return None, ()
     more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""

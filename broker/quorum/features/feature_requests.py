@@ -95,7 +95,7 @@ class FeatureRequests:
         checked = await self._decided(request, others, validate_only=True)
         is_raise, is_made = error is None and update.level > level, False
         if is_raise:
-            brokers, nodes = self._loader.image.brokers.keys(), self._controller.heard_nodes()
+            brokers, nodes = self._loader.image.brokers, self._controller.heard_nodes()
             error, found = hindered(self._table, brokers, nodes, update)
             checked = replace(checked, hindrances=(*checked.hindrances, *found))
         if is_raise and error is None and checked.error is None and not request.validate_only:

@@ -44,7 +44,7 @@ def features_info(
             name,
             *one.range,
             level=levels[name],
-            levels=tuple(FeatureLevelInfo(*level) for level in one.levels),
+            levels=tuple(FeatureLevelInfo(each.level, each.since, each.allows) for each in one.levels),
         )
         for name, one in table.features.items()
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -22,7 +23,7 @@ from metadata.features import (
     ranges_of,
 )
 from metadata.image import EMPTY_IMAGE, MetadataImage
-from metadata.records import FeatureLevelRecord, RegisterBrokerRecord
+from metadata.records import FeatureLevelRecord, Record, RegisterBrokerRecord
 from metadata.snapshot import decode_snapshot, encode_snapshot, snapshot_id_of
 
 OLD = TABLE.of_release("0.2.0")
@@ -118,8 +119,20 @@ def test_levels_alone_are_a_difference_between_two_images() -> None:
 
 def test_the_page_has_the_table() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "feature-levels.md").read_text(encoding="utf-8")
-    rows = re.findall(r"(?m)^\| (?:`([a-z.]+)`)? ?\| (\d) \| ([\d.]+) \| (.+) \|$", page)
-    found: dict[str, list[tuple[int, str, str]]] = {}
-    for name, level, since, allows in rows:
-        found.setdefault(name or next(reversed(found)), []).append((int(level), since, allows))
-    assert found == {name: [tuple(level) for level in one.levels] for name, one in TABLE.features.items()}
+    rows = re.findall(r"(?m)^\| (?:`([a-z.]+)`)? ?\| (\d) \| ([\d.]+) \| ([^|]+) \| ([^|]*) ?\|$", page)
+    first, found = TABLE.features[METADATA_VERSION].levels[0].records, dict[str, list[Level]]()
+    for name, level, since, allows, records in rows:
+        named = first if records.strip() == "all others" else tuple(re.findall(r"[\w.]+", records))
+        found.setdefault(name or next(reversed(found)), []).append(Level(int(level), since, allows, named))
+    assert found == {name: list(one.levels) for name, one in TABLE.features.items()}
+
+
+def test_each_record_of_the_metadata_log_is_of_one_level() -> None:
+    of_levels = [name for one in TABLE.features.values() for level in one.levels for name in level.records]
+    assert len(set(of_levels)) == len(of_levels)
+    types = {each.__name__.removesuffix("Record") for each in get_args(Record)}
+    assert {name for name in of_levels if "." not in name} == types
+    for name in of_levels:
+        record, _, field = name.partition(".")
+        cls = next(each for each in get_args(Record) if each.__name__ == f"{record}Record")
+        assert not field or field in {one.name for one in fields(cls)}, name

@@ -45,7 +45,7 @@ LEVELS = (
     Mutant(
         "a level is raised over a node that does not know it",
         "an upgrade stops the nodes that are still to be upgraded",
-        (Edit(features.update_features, "if error is None and update.level > before[update.name]:", "if False:"),),
+        (Edit(features.update_features, "if error is None and update.level != before[update.name]:", "if False:"),),
         is_replicated=None,
         stories=STAYS_OLD,
     ),
@@ -75,7 +75,7 @@ LEVELS = (
             ),
             Edit(
                 features.check_is_readable,
-                "if (is_of_level or says_features) and level < LEVELS_ARE_RECORDS:",
+                "if level < needed:",
                 "if False:",
             ),
         ),

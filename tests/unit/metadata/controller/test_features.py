@@ -253,6 +253,33 @@ def test_no_record_is_written_above_the_finalized_level(record: FeatureLevelReco
     cluster.controller.check_is_readable((FeatureLevelRecord(METADATA_VERSION, 2, "0.3.0"), record))
 
 
+def test_a_level_is_not_lowered_below_what_a_node_still_supports() -> None:
+    newer = FeatureTable(
+        replace(one, levels=one.levels[1:]) if one.name == METADATA_VERSION else one for one in LATER.features.values()
+    )
+    assert newer.ranges[METADATA_VERSION] == (2, 3)
+    told = r"node 3 is too new, it knows metadata\.version 2 to 3: install a release there that still knows 1"
+    for kind in (SAFE, UNSAFE):
+        cluster = cluster_of()
+        update(cluster, {METADATA_VERSION: 2})
+        answer = update(cluster, {METADATA_VERSION: 1}, kind, (*ALL[:2], node(3, newer)), only_check=kind is UNSAFE)
+        with pytest.raises(InvalidUpdateVersionError, match=told):
+            raise answer.error or AssertionError
+        assert [one.node_id for one in answer.hindrances] == [3] and levels_of(cluster)[METADATA_VERSION] == 2
+        assert update(cluster, {METADATA_VERSION: 1}, kind).error is None
+
+
+def test_a_broker_that_is_away_hinders_a_lowering_by_what_its_registration_says() -> None:
+    newer = FeatureTable(
+        replace(one, levels=one.levels[1:]) if one.name == METADATA_VERSION else one for one in LATER.features.values()
+    )
+    cluster = cluster_of()
+    update(cluster, {METADATA_VERSION: 2})
+    cluster.start(4, features=newer.said)
+    away = (*ALL, replace(node(4, newer, votes=False), is_heard=False))
+    assert "node 4 is too new" in refusal(update(cluster, {METADATA_VERSION: 1}, SAFE, away))
+
+
 def test_levels_are_the_next_controllers_too() -> None:
     cluster = cluster_of()
     update(cluster, {METADATA_VERSION: 2})
