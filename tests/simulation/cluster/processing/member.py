@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS, POLL_MS, LIMIT_MS, BLOCK_MS = 0.2, 100, 4_000, 3_000
 BACKLOG_RECORDS = 1_000
-"""In one transaction, when nobody writes any more."""
+"""In one transaction, when nobody writes any more; half as many after each that was aborted, which may have been too
+large for its time, down to those of the plan."""
 SESSION_SECONDS = 2.5
 DIE_SHARE, STILL_SHARE, REPLACE_SHARE, LEAVE_SHARE, ABORT_SHARE = 0.015, 0.02, 0.01, 0.01, 0.03
 """At each of the three places in a transaction; the last two at its end."""
@@ -53,6 +54,7 @@ class MemberProcess:
         """Another one may take its place."""
         self.is_left_alone = False
         """It is taken for dead, and lives."""
+        self._backlog_records = BACKLOG_RECORDS
         self._new: dict[TopicPartition, float] = {}
         """Partitions of which it is to be told where to begin, and since when."""
         self.consumer = self.clients.consumer(
@@ -148,7 +150,8 @@ class MemberProcess:
 
     async def _step(self) -> None:
         try:
-            records = await self.consumer.poll(POLL_MS, BACKLOG_RECORDS if self.clients.is_over else self.plan.records)
+            at_once = self._backlog_records if self.clients.is_over else self.plan.records
+            records = await self.consumer.poll(POLL_MS, at_once)
             await self._learn_begins(records)
             if records:
                 await self._process(records)
@@ -243,6 +246,8 @@ class MemberProcess:
 
     async def _abort(self, told: Told, records: Sequence[ConsumerRecord]) -> None:
         told.given_up()
+        if self.clients.is_over:
+            self._backlog_records = max(self.plan.records, len(records) // 2)
         await self._go_back(records)
         while True:
             with suppress(TimedOutError):
