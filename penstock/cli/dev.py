@@ -13,16 +13,18 @@ import signal
 import threading
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.dev_console import dev_console
 from penstock.cli.dev_ports import DEFAULT_PORT, PORT_MAX, KafkaPort, KafkaPorts, as_before, choose_kafka_ports
 from penstock.cli.options import AsJson, parse_pairs
 from penstock.cli.output import note, print_json, say
+from penstock.cli.web_console import check_packages
 from penstock.standard_streams import give_up_unwritten
 
 if TYPE_CHECKING:
@@ -58,6 +60,18 @@ Racks = Annotated[
     ),
 ]
 
+Host = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="A name or address of this machine: clients on other machines, or outside of a container, reach the"
+        " brokers by it, and they listen on all addresses; give --secure, too, or whoever reaches them may do all.",
+        show_default="127.0.0.1",
+    ),
+]
+WithConsole = Annotated[
+    bool, typer.Option("--console", help="Also serve the console, a window on the cluster in a browser.")
+]
 Secure = Annotated[
     bool,
     typer.Option(
@@ -108,18 +122,11 @@ def dev(
         ),
     ] = None,
     kafka_port: KafkaPort = None,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A name or address of this machine: clients on other machines, or outside of a container, reach the"
-            " brokers by it, and they listen on all addresses; give --secure, too, or whoever reaches them may do all.",
-            show_default="127.0.0.1",
-        ),
-    ] = None,
+    host: Host = None,
     secure: Secure = False,
     config: NodeKeys = None,
     racks: Racks = "",
+    console: WithConsole = False,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the nodes' configuration files, and start nothing.")
     ] = False,
@@ -139,6 +146,8 @@ def dev(
     secure = secured_as_before(data, secure)
     host = checked_host(host)
     configs = node_configs(nodes, node_keys(config or ()), parse_racks(racks))
+    if console:
+        check_packages()
     choose = partial(choose_kafka_ports, data, nodes, port, host, kafka_port)
 
     made = partial(Cluster, nodes, None, data, port=port, host=host, secure=secure, node_configs=configs, defaults={})
@@ -150,12 +159,14 @@ def dev(
         _print_configs(with_ports(choose()).planned_configs(), as_json)
         return
     cluster, kafka = _opened(with_ports, choose)
-    with closing(cluster):
+    with closing(cluster), ExitStack() as more:
         stop = _asked_to_stop()
         with _nobody_must_listen():
-            _say_ready(cluster, data, kafka, as_json)
+            url = more.enter_context(dev_console(cluster)) if console else ""
+            _say_ready(cluster, data, kafka, url, as_json)
         ended = _watch(cluster, stop)
         note("stopping")
+        more.close()
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
 
@@ -226,14 +237,17 @@ def _opened(
                 raise PenstockError(reason) from None
 
 
-def _say_ready(cluster: Cluster, data: Path, kafka: KafkaPorts, as_json: bool) -> None:
+def _say_ready(cluster: Cluster, data: Path, kafka: KafkaPorts, console: str, as_json: bool) -> None:
     nodes, metrics = len(cluster), [cluster.metrics_url(index) for index in range(len(cluster))]
     if as_json:
         addresses = {"bootstrap": cluster.bootstrap, "kafka": cluster.kafka_bootstrap}
-        print_json({**addresses, "data": str(data), "metrics": metrics, **cluster.client_options})
+        shown = {"console": console} if console else {}
+        print_json({**addresses, "data": str(data), "metrics": metrics, **shown, **cluster.client_options})
         return
     note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
     note(f"metrics: {' '.join(metrics)}")
+    if console:
+        note(f"console: {console}")
     for line in (*kafka.lines(cluster.kafka_bootstrap), *how_to_connect(cluster.secured)):
         note(line)
     say(cluster.bootstrap, flush=True)

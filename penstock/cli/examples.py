@@ -63,7 +63,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "penstock consume orders --group shop",
     ),
     "demo": ("penstock demo --max-mb 16 --no-spark",),
-    "dev": ("penstock dev", "penstock dev --nodes 3 --secure"),
+    "dev": ("penstock dev", "penstock dev --nodes 3 --secure", "penstock dev --nodes 3 --console"),
     "elect-leaders": ("penstock elect-leaders orders payments:0,2", "penstock elect-leaders --all --dry-run"),
     "export": ("penstock export > cluster.toml", "penstock export --kind topics --kind acls"),
     "features describe": ("penstock features describe", "penstock features describe --json"),

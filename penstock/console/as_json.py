@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from penstock.types import TopicPartition
 
 def jsonable(value: Any) -> Any:
     """The value in what JSON has. Bytes are base64; a mapping by partitions has keys like orders:0."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such number
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):

@@ -105,7 +105,7 @@ async def _post(console: ChangingConsole, change: ConsoleChange, request: Reques
             if plan.confirm and form.text(TYPED, "") != plan.confirm:
                 raise FieldError(TYPED, f"type {plan.confirm} to do it")
             address = await browser.link.once(lambda: change.perform(asked))
-            _log.info("%s: %s", browser.user or "nobody", plan.command)
+            _log.info("%s has made the change %s", browser.user or "nobody", change.path)
             browser.link.forget_answers()
             return RedirectResponse(address, 303)
     except FieldError as error:

@@ -81,7 +81,7 @@ def shown_ids(ids: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return plain_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return value if isinstance(value, Markup) else plain_lines(str(value))
 
 
 def _exact(value: object) -> Markup:

@@ -12,6 +12,7 @@ import errno
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,16 +62,18 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, whose signals are handled here: it would send them to the process again at its end."""
+    """uvicorn's server, whose signals are handled here: it would send them to the process again at its end. One in a
+    thread takes none."""
 
-    def __init__(self, config: uvicorn.Config, console: Console) -> None:
+    def __init__(self, config: uvicorn.Config, console: Console, *, takes_signals: bool) -> None:
         super().__init__(config)
-        self._console = console
+        self._console, self._takes_signals = console, takes_signals
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
+        self._loop = loop = asyncio.get_running_loop()
+        numbers = (signal.SIGINT, signal.SIGTERM) if self._takes_signals else ()
         for number in numbers:
             loop.add_signal_handler(number, self._stop)
         try:
@@ -78,6 +81,13 @@ class _Server(uvicorn.Server):
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
+
+    def stop_soon(self) -> None:
+        """Ends the server, from any thread; one that has not begun ends at once."""
+        self.should_exit = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended already
+                self._loop.call_soon_threadsafe(self._stop)
 
     def _stop(self) -> None:
         self.should_exit = True
@@ -88,25 +98,51 @@ def serve_console(
     app: Starlette, listening: socket.socket, files: ServerFiles | None, on_ready: Callable[[], object]
 ) -> None:
     """Serves until a signal ends it. PenstockError where the certificate cannot be used."""
-    try:
-        config = uvicorn.Config(
-            app,
-            loop="uvloop",
-            http="h11",
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=CONNECTIONS_MAX,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=STOP_SECONDS,
-            ssl_certfile=str(files.cert) if files is not None else None,
-            ssl_keyfile=str(files.key) if files is not None and files.key is not None else None,
+    config = _config(app, files)
+    on_ready()
+    _Server(config, app.state.console, takes_signals=True).run(sockets=[listening])
+
+
+class ServingThread:
+    """Serves in a thread, for a process that does something else; signals are that process's."""
+
+    def __init__(self, app: Starlette, listening: socket.socket) -> None:
+        self._server = _Server(_config(app, None), app.state.console, takes_signals=False)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listening]}, name="console", daemon=True
         )
+
+    def __enter__(self) -> ServingThread:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._server.stop_soon()
+        self._thread.join(2 * STOP_SECONDS)
+
+    def __repr__(self) -> str:
+        return f"ServingThread({'runs' if self._thread.is_alive() else 'ended'})"
+
+
+def _config(app: Starlette, files: ServerFiles | None) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS_MAX,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        ssl_certfile=str(files.cert) if files is not None else None,
+        ssl_keyfile=str(files.key) if files is not None and files.key is not None else None,
+    )
+    try:
         config.load()
     except OSError as error:  # ssl's errors, too
         raise PenstockError(f"--https-cert: {error}") from None
-    on_ready()
-    _Server(config, app.state.console).run(sockets=[listening])
+    return config

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random, SystemRandom
@@ -301,7 +302,17 @@ def free_first_port(nodes: int) -> int:
 @pytest.mark.parametrize("nodes", at_night([1, 3], long=[3]))
 def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path, nodes: int) -> None:
     port = free_first_port(nodes)
-    command = [*PENSTOCK, "dev", "--nodes", str(nodes), "--data", str(tmp_path / "data"), "--port", str(port)]
+    command = [
+        *PENSTOCK,
+        "dev",
+        "--console",
+        "--nodes",
+        str(nodes),
+        "--data",
+        str(tmp_path / "data"),
+        "--port",
+        str(port),
+    ]
     command += ["--kafka-port", str(port + 400)]
 
     def client(*arguments: str, stdin: bytes = b"") -> bytes:
@@ -312,6 +323,9 @@ def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path
             assert dev.stdout is not None and dev.stderr is not None
             expected = ",".join(f"127.0.0.1:{port + index}" for index in range(nodes))
             assert dev.stdout.readline().decode().strip() == expected, dev.stderr.read().decode()
+            url = next(line.split()[1] for line in map(bytes.decode, dev.stderr) if line.startswith("console: "))
+            with urllib.request.urlopen(f"{url}/overview.json", timeout=60) as answer:
+                assert json.load(answer)["brokers"] == nodes
             if start == 0:
                 client("topics", "create", "kept", "-p", "1", "-r", str(nodes))
                 client("produce", "kept", stdin=b"a\nb\n")

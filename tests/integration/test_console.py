@@ -227,7 +227,9 @@ def command_of(plan: str) -> list[str]:
     return shlex.split(html.unescape(found[1]))
 
 
-def test_a_topic_is_made_changed_and_deleted_each_after_its_plan(changer: ConsoleBrowser, admin: Admin) -> None:
+def test_a_topic_is_made_changed_and_deleted_each_after_its_plan(
+    changer: ConsoleBrowser, admin: Admin, cluster: Cluster
+) -> None:
     form = {"name": "made", "partitions": "2", "replicas": "3", "configs": "retention.ms=86400000\r\n"}
     plan = changer.send("/create-topic", form)
     assert plan.status_code == 200 and "made" not in admin.list_topics()
@@ -249,6 +251,10 @@ def test_a_topic_is_made_changed_and_deleted_each_after_its_plan(changer: Consol
     assert wrong.status_code == 400 and "made" in admin.list_topics()
     assert changer.send("/delete-topic", {"name": "made", "sure": "yes", "typed": "made"}).status_code == 303
     assert "made" not in admin.list_topics()
+    logs = "".join(cluster.log_path(node).read_text(encoding="utf-8") for node in range(3))
+    for api in ("CreateTopics", "AlterConfigs", "DeleteTopics"):
+        line = rf'"outcome":"done","principal":"User:admin",.*"api":"{api}",.*"made"'
+        assert re.search(line, logs), f"no line of the audit log has {api}"
 
 
 def test_a_record_is_sent_and_the_command_sends_the_same(changer: ConsoleBrowser) -> None:

@@ -47,6 +47,7 @@ from tests.support.kafka_socket import KafkaSocket
 from tests.support.metrics_page import CA, ISSUER, cluster_of_the_page, page, shown, use_a_topic, wait_until_empty
 from tests.support.prometheus import query, running_prometheus, write_config
 
+UNITS = ("penstock@.service", "penstock-console.service")
 EXPOSURE_MAX = 2.0
 """systemd calls everything up to 2.0 safe, and up to 4.0 acceptable."""
 OPS = Path(__file__).resolve().parents[2] / "ops"
@@ -225,17 +226,19 @@ def test_prometheus_own_tool_has_nothing_to_say_about_a_live_scrape() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemds_own_tool_finds_the_unit_hardened() -> None:
-    unit = OPS / "systemd" / "penstock@.service"
+@pytest.mark.parametrize("name", UNITS)
+def test_systemds_own_tool_finds_the_unit_hardened(name: str) -> None:
+    unit = OPS / "systemd" / name
     command = ["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MAX * 10:.0f}", "--no-pager"]
     result = subprocess.run([*command, str(unit)], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout[-200:] + result.stderr
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemds_own_tool_knows_every_setting_of_the_unit(tmp_path: Path) -> None:
-    unit = tmp_path / "penstock@.service"
-    text = (OPS / "systemd" / "penstock@.service").read_text()
+@pytest.mark.parametrize("name", UNITS)
+def test_systemds_own_tool_knows_every_setting_of_the_unit(name: str, tmp_path: Path) -> None:
+    unit = tmp_path / name
+    text = (OPS / "systemd" / name).read_text()
     unit.write_text(text.replace("/opt/penstock/bin/penstock", "/bin/true"))
     result = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, check=False)
     complaints = [line for line in result.stderr.decode().splitlines() if "penstock" in line]

@@ -91,8 +91,9 @@ def test_the_wheel_adds_only_penstock_and_the_spark_module(wheel: Path) -> None:
     assert top == {"penstock"} | ({"pyspark_penstock.py"} if (ROOT / "pyspark_penstock.py").exists() else set())
     private = {name.split("/")[2] for name in names if name.startswith("penstock/_server/")}
     assert private == {*SERVER_PACKAGES, "ops"}
-    assert [name for name in names if name.startswith("penstock/_server/ops/")] == [
-        "penstock/_server/ops/systemd/penstock@.service"
+    assert sorted(name for name in names if name.startswith("penstock/_server/ops/")) == [
+        "penstock/_server/ops/systemd/penstock-console.service",
+        "penstock/_server/ops/systemd/penstock@.service",
     ]
     assert not [name for name in names if name.endswith(".pyc")]
 
