@@ -39,7 +39,6 @@ def dev_console(cluster: Cluster, port: int = DEFAULT_CONSOLE_PORT) -> Iterator[
             connection={name: value for name, value in options.items() if name == "tls_ca"},
             own_login={name: value for name, value in options.items() if name != "tls_ca"},
             allow_changes=True,
-            metrics_urls=tuple(cluster.metrics_url(index) for index in range(len(cluster))),
         )
         app = create_app(settings, watch=ClusterWatch(settings), more=moving_routes)
         with ServingThread(app, listening):

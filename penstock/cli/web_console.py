@@ -57,10 +57,6 @@ AllowChanges = Annotated[
     bool, typer.Option("--allow-changes", help="Let users change what their ACLs allow; otherwise it only shows.")
 ]
 AuditTopic = Annotated[str, typer.Option(metavar="TOPIC", help="The topic that the nodes' audit logs are shipped to.")]
-MetricsUrls = Annotated[
-    list[str] | None,
-    typer.Option("--metrics", metavar="URL", help="The /metrics of a node, for rates; may be repeated."),
-]
 
 
 def console(
@@ -72,7 +68,6 @@ def console(
     plain_http: PlainHttp = False,
     allow_changes: AllowChanges = False,
     audit_topic: AuditTopic = "",
-    metrics: MetricsUrls = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -92,7 +87,7 @@ def console(
     with listen(host, port) as listening:
         own = origins_of(host, listening.getsockname()[1], is_tls=files is not None)
         origins = (*own, *map(checked_url, public_url or ()))
-        settings = settings_of(bootstrap, origins, os.environ, allow_changes, audit_topic, tuple(metrics or ()))
+        settings = settings_of(bootstrap, origins, os.environ, allow_changes, audit_topic)
 
         def ready() -> None:
             if as_json:
@@ -156,7 +151,6 @@ def settings_of(
     variables: Mapping[str, str],
     allow_changes: bool,
     audit_topic: str,
-    metrics_urls: tuple[str, ...],
 ) -> ConsoleSettings:
     """The settings, with the options of connections from the variables. Those of a user are the console's own, and are
     taken out of the variables of this process, so that no other connection has them."""
@@ -173,5 +167,4 @@ def settings_of(
         own_login={name: value for name, value in found.items() if name not in OF_CONNECTIONS},
         allow_changes=allow_changes,
         audit_topic=audit_topic,
-        metrics_urls=metrics_urls,
     )

@@ -17,8 +17,10 @@ from penstock.client.producer.async_producer import AsyncProducer
 from penstock.clock import Clock
 from penstock.errors import TimedOutError
 
-CALL_MS: Final = 6_000
+CALL_MS: Final = 8_000
 """Limit for one call of a client: a person waits."""
+REQUEST_MS: Final = 2_500
+"""Limit for one request: a call that met a broker that hangs has time to ask another one."""
 CONTACT_MS: Final = 3_000
 PAGE_SECONDS: Final = 10.0
 ANSWERS_MAX: Final = 64
@@ -45,7 +47,7 @@ class ClusterLink:
         """The admin client."""
         if self._admin is None:
             self._admin = AsyncAdmin(
-                self._bootstrap, **self._options, default_api_timeout_ms=CALL_MS, request_timeout_ms=CALL_MS
+                self._bootstrap, **self._options, default_api_timeout_ms=CALL_MS, request_timeout_ms=REQUEST_MS
             )
         return self._admin
 
@@ -55,7 +57,7 @@ class ClusterLink:
 
     def consumer(self, **options: Any) -> AsyncConsumer:
         """A consumer of its own for one page; whoever asks for it closes it."""
-        return AsyncConsumer(self._bootstrap, **self._options, request_timeout_ms=CALL_MS, **options)
+        return AsyncConsumer(self._bootstrap, **self._options, request_timeout_ms=REQUEST_MS, **options)
 
     def producer(self, **options: Any) -> AsyncProducer:
         """A producer of its own for one change."""

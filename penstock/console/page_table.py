@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.console.page import ConsolePage
+from penstock.console.pages.audit import AUDIT_FIELDS, show_audit
 from penstock.console.pages.broker import show_broker
 from penstock.console.pages.brokers import show_brokers
 from penstock.console.pages.events import show_events
@@ -55,6 +56,7 @@ PAGES: Final = (
     ConsolePage("/acls", "ACLs", show_acls, "acls.html", ("principal", "resource", "page"), "ACLs"),
     ConsolePage("/users", "Users", show_users, "users.html", _LISTED, "Users"),
     ConsolePage("/quotas", "Quotas", show_quotas, "quotas.html", ("page",), "Quotas"),
+    ConsolePage("/audit", "Audit log", show_audit, "audit.html", AUDIT_FIELDS, "Audit"),
     ConsolePage("/features", "Feature levels", show_features, "features.html", menu="Features"),
     ConsolePage("/pictures", "Pictures", show_pictures, "pictures.html", menu="Pictures"),
     ConsolePage("/flow", "Flow", show_flow, "flow.html", fields=("topic",)),

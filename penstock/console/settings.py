@@ -28,8 +28,6 @@ class ConsoleSettings:
     allow_changes: bool = False
     audit_topic: str = ""
     """The topic to which the nodes' audit logs are shipped; "" without one."""
-    metrics_urls: tuple[str, ...] = ()
-    """The `/metrics` of nodes."""
 
     @property
     def is_tls(self) -> bool:

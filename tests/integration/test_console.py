@@ -209,7 +209,9 @@ def test_a_cluster_that_is_away_is_a_calm_page_soon() -> None:
 
 @pytest.fixture(scope="module")
 def changing_url(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.bootstrap, "--allow-changes", tls_ca=cluster.client_options["tls_ca"]) as address:
+    with running_console(
+        cluster.bootstrap, "--allow-changes", "--audit-topic", "audit", tls_ca=cluster.client_options["tls_ca"]
+    ) as address:
         yield address
 
 
@@ -255,6 +257,23 @@ def test_a_topic_is_made_changed_and_deleted_each_after_its_plan(
     for api in ("CreateTopics", "AlterConfigs", "DeleteTopics"):
         line = rf'"outcome":"done","principal":"User:admin",.*"api":"{api}",.*"made"'
         assert re.search(line, logs), f"no line of the audit log has {api}"
+
+
+def test_who_changed_a_config_is_in_the_audit_log_that_was_shipped(
+    changer: ConsoleBrowser, admin: Admin, cluster: Cluster
+) -> None:
+    admin.create_topic("audit", 1, replication_factor=3)
+    admin.alter_topic_config(TOPIC, {"retention.ms": 77_777_777})
+    logs = "".join(cluster.log_path(node).read_text(encoding="utf-8") for node in range(3))
+    shipped = [line.partition("penstock.audit: ")[2] for line in logs.splitlines() if "penstock.audit: " in line]
+    with Producer(cluster.bootstrap, **dict(cluster.client_options)) as producer:
+        for line in (*shipped, "no line of it"):
+            producer.send("audit", line.encode())
+        producer.flush()
+    view = changer.view(f"/audit.json?api=AlterConfigs&text=77777777&principal={quote('User:admin')}")
+    assert [(one["outcome"], one["principal"]) for one in view["lines"]] == [("done", "User:admin")]
+    assert TOPIC in view["lines"][0]["request"] and "77777777" in changer.page("/audit?api=AlterConfigs")
+    assert changer.view("/audit.json")["other"] == 1
 
 
 def test_a_record_is_sent_and_the_command_sends_the_same(changer: ConsoleBrowser) -> None:

@@ -28,11 +28,15 @@ class FakeAdminLink(ClusterLink):
         return self._fake
 
 
-def view_of(show: Callable[[PageAsked], Awaitable[V]], admin: object, **fields: str) -> V:
+SETTINGS = ConsoleSettings(bootstrap="fake:1", origins=("http://127.0.0.1:1",))
+
+
+def view_of(
+    show: Callable[[PageAsked], Awaitable[V]], admin: object, *, settings: ConsoleSettings = SETTINGS, **fields: str
+) -> V:
     """The view of a page."""
 
     async def ask() -> V:
-        settings = ConsoleSettings(bootstrap="fake:1", origins=("http://127.0.0.1:1",))
         return await show(PageAsked(FakeAdminLink(admin), Fields(fields), settings, WALL_MS))
 
     return asyncio.run(ask())

@@ -154,6 +154,18 @@ async def show_records(asked: PageAsked) -> RecordsView:
     )
 
 
+async def read_newest(
+    asked: PageAsked, topic: str, count: int, wanted: RecordFilter
+) -> tuple[list[ConsumerRecord], int, str]:
+    """The newest records that fit, how many were read, and why it ended there."""
+    async with asked.link.reading, asked.link.consumer(fetch_max_bytes=FETCH_BYTES) as consumer:
+        every = tuple(await consumer.partitions_for(topic))
+        await consumer.assign(every)
+        plan = ReadPlan(every, await consumer.end_offsets(every), count, wanted, is_newest=True)
+        await _seek(asked, consumer, plan, STARTS[0])
+        return await _read(consumer, plan)
+
+
 def chosen_partitions(topic: str, every: Sequence[TopicPartition], number: int | None) -> list[TopicPartition]:
     """The partition of the number, or all."""
     chosen = [one for one in every if number is None or one.partition == number]

@@ -15,12 +15,6 @@ class FakeCluster:
     bootstrap = "127.0.0.1:1"
     client_options: dict[str, str] = {}  # noqa: RUF012
 
-    def __len__(self) -> int:
-        return 1
-
-    def metrics_url(self, index: int) -> str:
-        return "http://127.0.0.1:1/metrics"
-
 
 def test_it_is_another_port_where_the_usual_one_is_taken_and_ends_with_the_context() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -82,7 +82,7 @@ def test_the_consoles_own_user_is_on_no_other_connection(monkeypatch: pytest.Mon
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    settings = settings_of("b:1", ("http://127.0.0.1:1",), os.environ, True, "audit", ())
+    settings = settings_of("b:1", ("http://127.0.0.1:1",), os.environ, True, "audit")
     assert settings.connection == {"tls_ca": "ca.pem"}
     assert settings.own_login == {"tls_cert": "own.pem", "username": "console", "password": "secret"}
     assert [name for name in variables if name in os.environ] == []
