@@ -54,7 +54,7 @@ async def show_events(asked: PageAsked) -> EventsView:
     rows = await event_rows(asked, topic=topic, broker=broker, group=group)
     part = Slice.of(len(rows), fields)
     recent = tuple(row for row in rows if row.ago_ms <= WINDOW_MS)
-    return EventsView(topic, broker, group, part, tuple(rows[part.rows]), recent, watch_note(watch_of(asked)))
+    return EventsView(topic, broker, group, part, tuple(rows[part.rows]), recent, watch_note(asked))
 
 
 async def event_rows(asked: PageAsked, *, topic: str = "", broker: str = "", group: str = "") -> list[EventRow]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.client.admin.health.health_check import OK, RANKS, ClusterHealth, HealthCheck
 from penstock.console.page import PageAsked
 from penstock.console.pages.events import LATELY_MAX, EventRow, event_rows
-from penstock.console.pages.watched import WatchNote, watch_note, watch_of
+from penstock.console.pages.watched import WatchNote, watch_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +46,5 @@ async def show_overview(asked: PageAsked) -> OverviewView:
         leaders=sum(cluster.leaders.values()),
         offline_partitions=cluster.offline_partitions,
         lately=tuple(lately[:LATELY_MAX]),
-        note=watch_note(watch_of(asked)),
+        note=watch_note(asked),
     )

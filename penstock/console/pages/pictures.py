@@ -66,7 +66,7 @@ class LayoutPage:
 
 async def show_pictures(asked: PageAsked) -> PicturesView:
     """Asks nobody: the charts ask for their lines."""
-    return PicturesView({subject: WORDS[subject][0] for subject in CHARTS}, watch_note(watch_of(asked)))
+    return PicturesView({subject: WORDS[subject][0] for subject in CHARTS}, watch_note(asked))
 
 
 async def show_layout(asked: PageAsked) -> LayoutPage:
@@ -87,24 +87,29 @@ async def show_flow(asked: PageAsked) -> FlowPage:
     """The busiest topics and their groups by the console's memory, and the producers by the leaders' own words."""
     name, watch = asked.fields.text("topic", ""), watch_of(asked)
     if watch is None:
-        return FlowPage(name, RecordFlow((), ()), watch_note(None))
+        return FlowPage(name, RecordFlow((), ()), watch_note(asked))
     topics, groups = await asyncio.gather(visible_topics(asked), visible_groups(asked))
     found = [
         FlowTopic(one, rate, address=address_of("/topic", name=one))
         for one, rate in watch.hour.largest(Subject.TOPIC_RECORDS, watch.hour.limits.topics_max)
         if (topics is None or one in topics) and name in ("", one)
     ]
-    flow = RecordFlow.of(found, _flow_groups(watch, groups))
+    flow = RecordFlow.of(found, _flow_groups(watch, groups, topics))
     counted = await _with_producers(asked, flow.topics)
     return FlowPage(
-        name, RecordFlow(counted, flow.groups, flow.topics_left_out, flow.groups_left_out), watch_note(watch)
+        name, RecordFlow(counted, flow.groups, flow.topics_left_out, flow.groups_left_out), watch_note(asked)
     )
 
 
-def _flow_groups(watch: ClusterWatch, visible: frozenset[str] | None) -> list[FlowGroup]:
+def _flow_groups(watch: ClusterWatch, visible: frozenset[str] | None, topics: frozenset[str] | None) -> list[FlowGroup]:
+    """The groups that the person may see, with those of their topics that the person may see, too."""
     lags = watch.hour.largest(Subject.GROUP_LAG, watch.hour.limits.groups_max)
+
+    def read_by(group: str) -> tuple[str, ...]:
+        return tuple(topic for topic in watch.hour.read_by(group) if topics is None or topic in topics)
+
     return [
-        FlowGroup(one, watch.hour.read_by(one), int(lag), address=address_of("/group", id=one))
+        FlowGroup(one, read_by(one), int(lag), address=address_of("/group", id=one))
         for one, lag in lags
         if visible is None or one in visible
     ]

@@ -14,7 +14,7 @@ from penstock.console.page import PageAsked
 from penstock.console.pages.watched import WatchNote, may_see, visible_groups, visible_topics, watch_note, watch_of
 from penstock.console.pictures.lines_picture import lines_svg
 from penstock.console.watching.cluster_watch import ClusterWatch
-from penstock.console.watching.last_hour import WHOLE_CLUSTER, Subject
+from penstock.console.watching.last_hour import WHOLE_CLUSTER, Subject, topic_of_key
 
 LINES_MAX: Final = 8
 
@@ -95,7 +95,7 @@ async def show_series(asked: PageAsked) -> SeriesView:
             for one in names
             if watch is not None and (values := [_rounded(n) for n in watch.hour.series(subject, one)])
         ),
-        note=watch_note(watch),
+        note=watch_note(asked),
     )
 
 
@@ -109,7 +109,8 @@ async def _names(asked: PageAsked, watch: ClusterWatch, subject: Subject, name: 
             raise NotFoundError(f"there is no {kind} {name!r} that you may see")
         if kind != "partition":
             return [name]
-        lagging = watch.hour.lagging_partitions(name)
+        topics = await visible_topics(asked)
+        lagging = [one for one in watch.hour.lagging_partitions(name) if topics is None or topic_of_key(one) in topics]
         return sorted(lagging, key=lambda one: -(watch.hour.newest(subject, one) or 0))[:LINES_MAX]
     if kind == "partition":
         raise FieldError("name", "is missing: the group")

@@ -17,6 +17,7 @@ from penstock.console.watching.timeline import TimelineEvent
 
 NAMES_KEPT_MS: Final = 5_000
 NO_WATCH: Final = "this console watches nothing by itself"
+HIDDEN: Final = "The console's own user was refused, or not answered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,14 @@ def watch_of(asked: PageAsked) -> ClusterWatch | None:
     return asked.watch if isinstance(asked.watch, ClusterWatch) else None
 
 
-def watch_note(watch: ClusterWatch | None) -> WatchNote:
-    """The memory's own state."""
+def watch_note(asked: PageAsked) -> WatchNote:
+    """The memory's own state. The cluster's errors name topics and groups, which the console's user may see and the
+    person may not. Where people log in, they learn only which part fails."""
+    watch = watch_of(asked)
     if watch is None:
         return WatchNote(0, NO_WATCH, {}, 0)
-    return WatchNote(watch.since_wall_ms, watch.why_not, watch.part_errors, watch.hour.statistics().left_out)
+    errors = dict.fromkeys(watch.part_errors, HIDDEN) if asked.user else watch.part_errors
+    return WatchNote(watch.since_wall_ms, watch.why_not, errors, watch.hour.statistics().left_out)
 
 
 async def visible_topics(asked: PageAsked) -> frozenset[str] | None:

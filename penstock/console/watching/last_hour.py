@@ -111,6 +111,11 @@ def partition_key(group_id: str, partition: TopicPartition) -> str:
     return f"{partition.topic}-{partition.partition} {group_id}"
 
 
+def topic_of_key(key: str) -> str:
+    """The topic of such a name. A topic's name has no space; a group's id may have any letters."""
+    return key.partition(" ")[0].rpartition("-")[0]
+
+
 class LastHour:
     """Series by subject and name, and the timeline."""
 

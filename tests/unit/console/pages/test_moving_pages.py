@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from penstock.admin import BrokerInfo, ClusterInfo, NodeStanding, PartitionInfo, ProducerState, TopicDescription
+from penstock.admin import (
+    BrokerInfo,
+    ClusterInfo,
+    GroupListing,
+    GroupType,
+    NodeStanding,
+    PartitionInfo,
+    ProducerState,
+    TopicDescription,
+)
 from penstock.clock import ManualClock
 from penstock.console.failures import NotFoundError
 from penstock.console.fields import FieldError, Fields
@@ -16,6 +25,7 @@ from penstock.console.page import PageAsked
 from penstock.console.pages.events import show_events
 from penstock.console.pages.pictures import show_flow, show_layout, show_pictures
 from penstock.console.pages.series import WORDS, show_series
+from penstock.console.pages.watched import HIDDEN
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.last_hour import HourLimits, Subject
@@ -126,6 +136,25 @@ def test_who_logs_in_sees_no_line_and_no_event_of_what_the_cluster_hides() -> No
     assert seen.text == "open elected broker 2 in place of 1, for partition 0"
     assert [topic.name for topic in ask(show_flow, "anna").flow.topics] == ["open"]
     assert ask(show_flow, "anna").flow.groups == ()
+
+
+def test_a_group_that_a_person_sees_tells_nothing_of_topics_that_the_person_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def one_group(self: FakeAdminOfUser) -> list[Any]:
+        return [GroupListing("g", "Stable", GroupType.CLASSIC, "consumer", 1)]
+
+    monkeypatch.setattr(FakeAdminOfUser, "list_groups", one_group)
+    seen = ask(show_flow, "anna")
+    assert [group.topics for group in seen.flow.groups] == [("open",)] and "secret" not in seen.picture()
+    assert [line.name for line in ask(show_series, "anna", subject="partition-lag", name="g").lines] == ["open-0"]
+    assert [group.topics for group in ask(show_flow).flow.groups] == [("open", "secret")]
+
+
+def test_errors_of_the_consoles_own_user_are_told_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClusterWatch, "part_errors", {"groups": "secret: no right"})
+    assert ask(show_pictures, "anna").note.part_errors == {"groups": HIDDEN}
+    assert ask(show_pictures).note.part_errors == {"groups": "secret: no right"}
 
 
 def test_events_are_those_of_a_topic_a_broker_or_a_group_with_their_times() -> None:
