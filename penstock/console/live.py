@@ -43,6 +43,8 @@ TAIL_RECORDS_MAX: Final = 20
 """Records in TAIL_SECONDS; of more, the rest is passed over."""
 TAIL_FETCH_BYTES: Final = 256 * 1024
 TAIL_LETTERS_MAX: Final = 400
+TAIL_HEADERS_MAX: Final = 20
+"""Headers of a record that are looked at: it may have 100,000, and the cell is cut anyway."""
 
 
 def moving_routes(console: Console) -> Sequence[BaseRoute]:
@@ -137,7 +139,9 @@ async def _next_records(consumer: AsyncConsumer) -> list[ConsumerRecord]:
 
 def cells_of(record: ConsumerRecord) -> list[str]:
     """The cells of one row: time, partition, offset, key, value and headers, each one line and not long."""
-    headers = ", ".join(f"{name}={_text(value)}" for name, value in record.headers)
+    headers = ", ".join(
+        f"{name[:TAIL_LETTERS_MAX]}={_text(value)}" for name, value in record.headers[:TAIL_HEADERS_MAX]
+    )
     return [
         shown_time(record.timestamp_ms),
         str(record.partition),

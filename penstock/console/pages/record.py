@@ -9,9 +9,10 @@ from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.console.fields import INT32_HIGH, FieldError
 from penstock.console.page import PageAsked
 from penstock.console.pages.record_forms import FORMS
-from penstock.console.pages.records import FETCH_BYTES, POLL_MS, RecordView, chosen_partitions, record_view
+from penstock.console.pages.records import FETCH_BYTES, POLL_MS, RecordView, ShownLimits, chosen_partitions, record_view
 
 WHOLE_BYTES_MAX: Final = 1024 * 1024
+WHOLE: Final = ShownLimits(bytes_max=WHOLE_BYTES_MAX, headers_max=200, header_bytes_max=4_096)
 POLLS_MAX: Final = 5
 
 
@@ -29,7 +30,7 @@ async def show_record(asked: PageAsked) -> OneRecordView:
     """Reads one offset."""
     record = await read_record(asked)
     return OneRecordView(
-        record=record_view(record, asked.fields.choice("show", FORMS, "auto"), WHOLE_BYTES_MAX),
+        record=record_view(record, asked.fields.choice("show", FORMS, "auto"), WHOLE),
         before=record.offset - 1 if record.offset else None,
         after=record.offset + 1,
     )

@@ -15,6 +15,9 @@ FORMS: Final = ("auto", "text", "json", "hex")
 HEX_BYTES_MAX: Final = 4_096
 """A longer value is shown up to here; a download has all."""
 INDENTED_BYTES_MAX: Final = 256 * 1024
+INDENTED_TIMES_MAX: Final = 8
+"""A JSON text that indentation would make more than so many times as long is shown as it is: 900 lists in each other
+with 120,000 numbers in the innermost one are 240 KB, and would be 218 MB."""
 _HEX_COLUMNS: Final = 16
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -47,7 +50,9 @@ def shown_bytes(data: bytes | None, form: str, bytes_max: int) -> ShownBytes:
         return _as_hex(cut, size)
     is_json = form == "json" or (form == "auto" and text.lstrip()[:1] in ("{", "["))
     if is_json and size == len(cut) <= INDENTED_BYTES_MAX and _is_json(text):
-        return ShownBytes("json", indented(text), size, False)
+        lines = indented(text, INDENTED_TIMES_MAX * max(size, 64))
+        if lines is not None:
+            return ShownBytes("json", lines, size, False)
     return ShownBytes("text", text, size, len(cut) < size)
 
 
@@ -69,10 +74,10 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def indented(text: str) -> str:
-    """A JSON text with a line for each item."""
+def indented(text: str, letters_max: int) -> str | None:
+    """A JSON text with a line for each item; None where it would have more letters than that."""
     lines: list[str] = [""]
-    depth, before = 0, ""
+    depth, letters, before = 0, 0, ""
     for found in _TOKEN.finditer(text):
         token = found[0]
         if token in "}]":
@@ -82,6 +87,9 @@ def indented(text: str) -> str:
         elif before in ("{", "["):
             lines.append("  " * depth)
         lines[-1] += token
+        letters += len(token) + 2 * depth + 1  # as if each token had a line of its own, or nearly
+        if letters > letters_max:
+            return None
         if token in "{[":
             depth += 1
         elif token == ",":

@@ -29,8 +29,15 @@ READ_SECONDS: Final = 5.0
 POLL_MS: Final = 1_000
 """A poll without records for so long ends the page: only markers of transactions are left."""
 FETCH_BYTES: Final = 4 * 1024 * 1024
+POLL_RECORDS_MAX: Final = 8
+"""Records of one poll. Each may come from a compressed batch and be far larger than FETCH_BYTES, so the bytes are
+counted after few of them."""
 SHOWN_BYTES_MAX: Final = 2_048
 """Bytes of one value in the list; the page of the record has more."""
+HEADER_COST_BYTES: Final = 100
+HEADERS_LISTED_MAX: Final = 16
+HEADER_LISTED_BYTES_MAX: Final = 256
+"""Headers of one record in the list, and bytes of each. A record of 1 MiB may have 100,000 of them."""
 STARTS: Final = ("newest", "oldest", "offset", "time")
 RECORD_FIELDS: Final = (
     "topic",
@@ -45,6 +52,18 @@ RECORD_FIELDS: Final = (
     "show",
     "committed",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLimits:
+    """How much of one record is shown."""
+
+    bytes_max: int
+    headers_max: int
+    header_bytes_max: int
+
+
+LISTED: Final = ShownLimits(SHOWN_BYTES_MAX, HEADERS_LISTED_MAX, HEADER_LISTED_BYTES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +86,8 @@ class RecordView:
     key: ShownBytes
     value: ShownBytes
     headers: tuple[HeaderView, ...]
+    headers_total: int
+    """The headers that it has; of many the first are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +168,7 @@ async def show_records(asked: PageAsked) -> RecordsView:
     return RecordsView(
         topic=topic,
         partitions=tuple(one.partition for one in every),
-        records=tuple(record_view(one, form, SHOWN_BYTES_MAX) for one in found),
+        records=tuple(record_view(one, form, LISTED) for one in found),
         read=read,
         ended=ended,
         next_offset=last.offset + 1 if last is not None and len(chosen) == 1 and not plan.is_newest else None,
@@ -203,8 +224,8 @@ async def _read(consumer: AsyncConsumer, plan: ReadPlan) -> tuple[list[ConsumerR
     left = {tp for tp in plan.partitions if plan.ends[tp] > (await consumer.position(tp)).offset}
     stop_at = asyncio.get_running_loop().time() + READ_SECONDS
     while left:
-        for record in (batch := await consumer.poll(timeout_ms=POLL_MS)):
-            read, size = read + 1, size + len(record.value or b"") + len(record.key or b"")
+        for record in (batch := await consumer.poll(timeout_ms=POLL_MS, max_records=POLL_RECORDS_MAX)):
+            read, size = read + 1, size + size_of(record)
             at = TopicPartition(record.topic, record.partition)
             if record.offset < plan.ends[at] and plan.filter.takes(record):
                 found.append(record)
@@ -229,15 +250,26 @@ def _newest(found: list[ConsumerRecord], plan: ReadPlan) -> list[ConsumerRecord]
     return order[: plan.count]
 
 
-def record_view(record: ConsumerRecord, form: str, bytes_max: int) -> RecordView:
+def size_of(record: ConsumerRecord) -> int:
+    """The bytes of a record in memory, about. A header costs some even if it is empty."""
+    headers = sum(len(name) + len(value or b"") + HEADER_COST_BYTES for name, value in record.headers)
+    return len(record.value or b"") + len(record.key or b"") + headers
+
+
+def record_view(record: ConsumerRecord, form: str, limits: ShownLimits) -> RecordView:
     """A record for a page."""
+    headers = record.headers[: limits.headers_max]
     return RecordView(
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
         timestamp_ms=record.timestamp_ms,
         timestamp_type="append time" if record.timestamp_type else "create time",
-        key=shown_bytes(record.key, form, bytes_max),
-        value=shown_bytes(record.value, form, bytes_max),
-        headers=tuple(HeaderView(name, shown_bytes(value, form, bytes_max)) for name, value in record.headers),
+        key=shown_bytes(record.key, form, limits.bytes_max),
+        value=shown_bytes(record.value, form, limits.bytes_max),
+        headers=tuple(
+            HeaderView(name[: limits.header_bytes_max], shown_bytes(value, form, limits.header_bytes_max))
+            for name, value in headers
+        ),
+        headers_total=len(record.headers),
     )

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.console.app import create_app
 from penstock.console.browsers import Browser
-from penstock.console.live import TAIL_LETTERS_MAX, _changes, cells_of, moving_routes, sent
+from penstock.console.live import TAIL_HEADERS_MAX, TAIL_LETTERS_MAX, _changes, cells_of, moving_routes, sent
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.live_feed import LiveFeed
@@ -104,6 +104,7 @@ def test_a_record_is_cells_of_plain_and_short_text() -> None:
     assert cells[4].startswith("\\u202exxx") and len(cells[4]) == TAIL_LETTERS_MAX + 1
     assert cells[5] == "trace=1\\n2, none=–"
     assert cells_of(record(value=None))[4] == "–"
+    assert cells_of(record(headers=(("", b""),) * 100_000))[5].count("=") == TAIL_HEADERS_MAX
 
 
 def test_an_event_is_one_line_of_ascii() -> None:
