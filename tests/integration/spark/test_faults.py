@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from pyspark.sql import SparkSession
 
 from penstock.testing import Cluster
+from tests.spark_exactly_once.faults import checkpoints, tasks, writes
+from tests.spark_exactly_once.faults.promise import promise_of
 from tests.spark_exactly_once.faults.stage import Stage
 from tests.spark_exactly_once.faults.table import Fault, named
 from tests.support.amount import usually
@@ -29,3 +33,17 @@ def test_a_fault_ends_as_the_page_promises(spark: SparkSession, cluster: Cluster
     finally:
         spark.conf.set(ROWS, str(before))
     assert not stage.problems
+
+
+@pytest.mark.parametrize("module", [checkpoints, tasks, writes], ids=lambda module: str(module.__name__))
+def test_each_row_that_a_fault_is_judged_by_is_on_the_page(module: ModuleType) -> None:
+    """Else the fault is not played, which a campaign alone would notice."""
+    assert module.__file__ is not None
+    calls = [node for node in ast.walk(ast.parse(Path(module.__file__).read_text())) if isinstance(node, ast.Call)]
+    judged = [
+        call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("repeats", "judged")
+    ]
+    rows = {name.id for call in judged for name in call.args[:2] if isinstance(name, ast.Name) and name.id.isupper()}
+    assert rows, "the constants with the beginnings of rows"
+    for row in rows:
+        assert promise_of(getattr(module, row))

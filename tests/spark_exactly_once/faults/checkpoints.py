@@ -21,7 +21,7 @@ from tests.spark_exactly_once.faults.stage import FORMAT, Query, Stage, forget_p
 from tests.spark_exactly_once.faults.tasks import fails_always
 
 LOST, SET_BACK = "the newest plan is lost", "the checkpoint is set back further"
-KILLED, REPEATED = "an executor is lost", "the driver is killed between the decision"
+KILLED, REPEATED = "a machine is lost", "the driver is killed between the decision"
 GOES_ON = "a task fails and is tried again"
 FORGETS: Final = {
     "transactional.id.expiration.ms": 1_500,

@@ -34,6 +34,7 @@ from penstock.testing import Cluster
 from tests.spark_exactly_once.checkpoint import forget
 from tests.spark_exactly_once.faults.promise import Seen, problems_of, promise_of
 from tests.spark_exactly_once.topics import PARTITIONS, add, counts, end, places, reader
+from tests.support.python_nursery import python_nursery, pythons
 
 FORMAT, FOREACH = "format", "foreachBatch"
 WAIT_S: Final = 15.0
@@ -199,15 +200,17 @@ def forget_plan(checkpoint: Path, number: int) -> str:
 @contextmanager
 def stage_in(directory: Path) -> Iterator[Stage]:
     """One session of Spark and one node. A task that fails is tried twice more: where workers were killed, Spark may
-    give the next attempt one that is dead, or about to be."""
+    give the next attempt one that is dead, or about to be. Its Python processes are forked: those that are executed
+    answer too late on a busy machine, and queries fail that no fault has met."""
     log = _log_of_this_jvm()
     config = {
         "spark.local.dir": tempfile.mkdtemp(dir=directory),
         "spark.sql.warehouse.dir": directory / "tables",
         "spark.sql.execution.arrow.maxRecordsPerBatch": 8,  # a task that dies has sent some of its rows
     }
-    with Cluster(1, directory=str(directory / "cluster")) as cluster:
-        with _errors_in(log):
+    nursery = Path(tempfile.mkdtemp(dir=directory))
+    with python_nursery(nursery) as command, Cluster(1, directory=str(directory / "cluster")) as cluster:
+        with _errors_in(log), pythons(command):
             spark = spark_session("faults", "local[2,3]", config, quick=True)
         try:
             yield Stage(spark, cluster, directory, log)
