@@ -34,9 +34,10 @@ class Mixture:
         """The release of each node."""
         return list(self._runs.values())
 
-    def exchange(self, node: int, release: Release) -> None:
-        """The node's next process is of another release; all replicas are in sync afterwards."""
-        is_crash = self.exchanges % 2 == 1
+    def exchange(self, node: int, release: Release, *, in_order: bool = False) -> None:
+        """The node's next process is of another release; all replicas are in sync afterwards. `in_order`: it is
+        stopped, whoever's turn it is."""
+        is_crash = self.exchanges % 2 == 1 and not in_order
         if is_crash:
             self._cluster.kill(node)
         elif code := self._cluster.stop(node):
