@@ -45,7 +45,7 @@ from penstock.console.cluster_link import ClusterLink
 from penstock.console.downloads import download_route
 from penstock.console.failures import NotFoundError, WebFailure, failure_page
 from penstock.console.fields import FieldError, Fields
-from penstock.console.forms import TOKEN, read_form
+from penstock.console.forms import TOKEN, BodiesHeld, read_form
 from penstock.console.guard import Guard
 from penstock.console.page import ConsolePage, PageAsked, address_of
 from penstock.console.page_table import PAGES
@@ -131,7 +131,7 @@ class Console:
         )
         response = HTMLResponse(text, status)
         if browser is not None and not browser.user:
-            self.browsers.give_form_cookie(response, browser)
+            self.browsers.give_form_cookie(response, request, browser)
         return response
 
     def failed(self, error: BaseException, browser: Browser | None, request: Request, *, as_json: bool) -> Response:
@@ -186,7 +186,7 @@ def create_app(
         exception_handlers={404: no_route, 500: broken},
         lifespan=partial(_lifespan, console),
     )
-    app.state.console = console
+    app.state.console, app.state.bodies = console, BodiesHeld()
     return app
 
 
@@ -301,7 +301,7 @@ async def _log_in(console: Console, request: Request) -> Response:
             return console.failed(error, browser, request, as_json=False)
         return _login_page(console, browser, request, given, failure)
     response = RedirectResponse(given["to"], 303)
-    console.browsers.give_session(response, session)
+    console.browsers.give_session(response, request, session)
     return response
 
 
@@ -317,5 +317,5 @@ async def _log_out(console: Console, request: Request) -> Response:
         return console.failed(error, browser, request, as_json=False)
     await console.browsers.log_out(browser)
     response = RedirectResponse("/login", 303)
-    console.browsers.take_session(response)
+    console.browsers.take_session(response, request)
     return response

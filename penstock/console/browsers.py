@@ -64,10 +64,8 @@ class Browsers:
         self._nobody = make_link(settings.bootstrap, {**settings.connection}, clock)
         self._needs_login: bool | None = True if settings.own_login else None
         self._turns = asyncio.Semaphore(LOGINS_AT_ONCE)
-        port = urlsplit(settings.origins[0]).port or (443 if settings.is_tls else 80)
-        prefix = "__Host-" if settings.is_tls else ""
-        self._session_cookie = f"{prefix}penstock_session_{port}"  # cookies know no ports: two consoles on one machine
-        self._form_cookie = f"{prefix}penstock_form_{port}"
+        own = urlsplit(settings.origins[0])
+        self._port = own.port or (443 if own.scheme == "https" else 80)
 
     async def find(self, request: Request, *, touches: bool = True) -> Browser:
         """The browser behind a request; LoginNeededError where it must log in first. `touches` as in `session_of`."""
@@ -81,13 +79,13 @@ class Browsers:
     def session_of(self, request: Request, *, touches: bool = True) -> ConsoleSession[ClusterLink] | None:
         """The session of the browser's cookie, if it has not ended. A request that a page makes by itself is no use of
         the session: without `touches`, or with LIVE_HEADER, it lives no longer for it."""
-        session_id = request.cookies.get(self._session_cookie, "")
+        session_id = request.cookies.get(self._cookie("session", request), "")
         touches = touches and LIVE_HEADER not in request.headers
         return self._sessions.find(session_id, self._clock.now_ms(), touches=touches) if session_id else None
 
     def stranger(self, request: Request) -> Browser:
         """A browser without a session."""
-        browser_id = request.cookies.get(self._form_cookie, "")
+        browser_id = request.cookies.get(self._cookie("form", request), "")
         return Browser(browser_id or secrets.token_urlsafe(24), self._nobody, is_new=not browser_id)
 
     async def needs_login(self) -> bool:
@@ -136,22 +134,30 @@ class Browsers:
         if browser.is_new or not self._sessions.is_form_token(browser.browser_id, token):
             raise ForbiddenError(STALE_FORM)
 
-    def give_session(self, response: Response, session: ConsoleSession[ClusterLink]) -> None:
+    def give_session(self, response: Response, request: Request, session: ConsoleSession[ClusterLink]) -> None:
         """The cookie of a session that has begun."""
-        self._set(response, self._session_cookie, session.session_id)
+        self._set(response, request, "session", session.session_id)
 
-    def give_form_cookie(self, response: Response, browser: Browser) -> None:
+    def give_form_cookie(self, response: Response, request: Request, browser: Browser) -> None:
         """The cookie that a browser without a session has, so that its forms are its own."""
         if browser.is_new:
-            self._set(response, self._form_cookie, browser.browser_id)
+            self._set(response, request, "form", browser.browser_id)
 
-    def take_session(self, response: Response) -> None:
+    def take_session(self, response: Response, request: Request) -> None:
         """Deletes the cookie of a session that has ended."""
-        is_tls = self._settings.is_tls
-        response.delete_cookie(self._session_cookie, path="/", secure=is_tls, httponly=True, samesite="strict")
+        name, is_tls = self._cookie("session", request), self._is_tls(request)
+        response.delete_cookie(name, path="/", secure=is_tls, httponly=True, samesite="strict")
 
-    def _set(self, response: Response, name: str, value: str) -> None:
-        response.set_cookie(name, value, path="/", secure=self._settings.is_tls, httponly=True, samesite="strict")
+    def _set(self, response: Response, request: Request, what: str, value: str) -> None:
+        name, is_tls = self._cookie(what, request), self._is_tls(request)
+        response.set_cookie(name, value, path="/", secure=is_tls, httponly=True, samesite="strict")
+
+    def _cookie(self, what: str, request: Request) -> str:
+        """The name of a cookie. Cookies know no ports, and there may be two consoles on one machine."""
+        return f"{'__Host-' if self._is_tls(request) else ''}penstock_{what}_{self._port}"
+
+    def _is_tls(self, request: Request) -> bool:
+        return self._settings.is_tls_at(request.headers.get("host", ""))
 
     async def close_ended(self) -> None:
         """Closes the connections of sessions that have ended."""

@@ -10,13 +10,15 @@ own connection, so the cluster decides what is allowed. Not here: the token of f
 
 from __future__ import annotations
 
+import hashlib
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
+from penstock.plain_text import plain_lines
 
 LINES_MAX: Final = 100
 PLAN_LINES_MAX: Final = 1_000
@@ -45,6 +47,15 @@ class ChangePlan:
     lines: tuple[str, ...] = ()
     confirm: str = ""
     """A word that must be typed before it is done; "" for what can be undone."""
+    must_hold: tuple[str, ...] = ()
+    """The state of the cluster on which the person decides. Where it has changed since, the new plan is shown first."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Fields whose meaning moves, such as a time before now, as the plan took them."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for two plans that do the same to the same."""
+        return hashlib.sha256(repr((self.what, self.command, self.must_hold)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +76,32 @@ class ConsoleChange:
 
 def shell_command(asked: PageAsked, words: Sequence[str], names: Sequence[str] = (), standard_input: str = "") -> str:
     """The command with its options, then names, then how this console reaches the cluster: quoted for a shell."""
+    if any("\0" in word for word in (*words, *names)):
+        raise FieldError("fields", "a zero byte is in one of them, and no command line can have it")
     ends = ["--", *names] if any(name.startswith("-") for name in names) else list(names)
     reach = ["--bootstrap", asked.settings.bootstrap]
     if (tls_ca := asked.settings.connection.get("tls_ca")) is not None:
         reach += ["--tls-ca", str(tls_ca)]
     if asked.user:
         reach += ["--username", asked.user]
-    command = shlex.join(["penstock", *words, *reach, *ends])
-    return f"printf '%s\\n' {shlex.quote(standard_input)} | {command}" if standard_input else command
+    command = " ".join(map(quoted, ["penstock", *words, *reach, *ends]))
+    return f"printf '%s\\n' {quoted(standard_input)} | {command}" if standard_input else command
+
+
+def quoted(word: str) -> str:
+    """A word for a shell. Letters that a page shows as escapes are escapes for the shell, too (bash, zsh, ksh), or the
+    command that a person copies would name something else."""
+    if plain_lines(word) == word:
+        return shlex.quote(word)
+    escaped = "".join(
+        f"\\{letter}"
+        if letter in "\\'"
+        else "".join(f"\\x{byte:02x}" for byte in letter.encode())
+        if plain_lines(letter) != letter
+        else letter
+        for letter in word
+    )
+    return f"$'{escaped}'"
 
 
 def text_lines(fields: Fields, name: str) -> list[str]:

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from penstock.console.browsers import Browser, Browsers
 from penstock.console.change import ChangePlan, ConsoleChange
-from penstock.console.failures import ForbiddenError
+from penstock.console.failures import ForbiddenError, UncertainChangeError, failure_page
 from penstock.console.fields import FORM_BYTES_MAX, FieldError, Fields
 from penstock.console.forms import TOKEN, read_form
 from penstock.console.page import PageAsked
@@ -24,7 +24,8 @@ from penstock.console.settings import ConsoleSettings
 
 _log = logging.getLogger(__name__)
 
-SURE, TYPED = "sure", "typed"
+SURE, TYPED, SEEN = "sure", "typed", "plan"
+OTHER_PLAN: Final = "the cluster is not as it was when the plan was shown; this is the plan now, and nothing was done"
 READ_ONLY: Final = "this console only shows; `penstock console --allow-changes` lets users change what their ACLs allow"
 
 
@@ -85,7 +86,7 @@ def _shown(
         200 if error is None else 400,
         title=change.title,
         change=change,
-        given=dict(given.as_pairs()),
+        given={**dict(given.as_pairs()), **(plan.fixed if plan is not None else {})},
         error=error,
         plan=plan,
     )
@@ -96,15 +97,17 @@ async def _post(console: ChangingConsole, change: ConsoleChange, request: Reques
     given = Fields({})
     try:
         browser = await _allowed(console, request)
-        form = await read_form(request, (TOKEN, SURE, TYPED, *change.names), FORM_BYTES_MAX)
+        form = await read_form(request, (TOKEN, SURE, TYPED, SEEN, *change.names), FORM_BYTES_MAX)
         console.browsers.check_form(browser, form.text(TOKEN, ""))
         given = Fields({name: value for name, value in form.as_pairs() if name in change.names})
         asked = console.asked(browser, given)
         plan = await browser.link.once(lambda: change.plan(asked))
         if form.flag(SURE):
+            if form.text(SEEN, plan.fingerprint) != plan.fingerprint:
+                raise FieldError(SEEN, OTHER_PLAN)
             if plan.confirm and form.text(TYPED, "") != plan.confirm:
                 raise FieldError(TYPED, f"type {plan.confirm} to do it")
-            address = await browser.link.once(lambda: change.perform(asked))
+            address = await _performed(change, asked)
             _log.info("%s has made the change %s", browser.user or "nobody", change.path)
             browser.link.forget_answers()
             return RedirectResponse(address, 303)
@@ -115,6 +118,18 @@ async def _post(console: ChangingConsole, change: ConsoleChange, request: Reques
     except Exception as error:
         return console.failed(error, browser, request, as_json=False)
     return _shown(console, change, browser, request, given, plan=plan)
+
+
+async def _performed(change: ConsoleChange, asked: PageAsked) -> str:
+    """The address of the page that shows it. UncertainChangeError where no answer came: the request may have."""
+    try:
+        return await asked.link.once(lambda: change.perform(asked))
+    except FieldError:
+        raise
+    except Exception as error:
+        if failure_page(error).status == 503:
+            raise UncertainChangeError(f"{change.title}: {error}") from error
+        raise
 
 
 async def _allowed(console: ChangingConsole, request: Request) -> Browser:

@@ -29,6 +29,10 @@ from penstock.errors import (
 TEXT_LETTERS_MAX: Final = 2_000
 """A node's text is shown up to here."""
 AWAY: Final = "The console tries again with the next request. `penstock cluster health` asks every broker by itself."
+UNCERTAIN: Final = (
+    "The request may have reached the cluster before the answer was lost. Look at the page of what you changed before"
+    " you send it again; a record that is sent again may be there twice."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,10 @@ class ForbiddenError(PenstockError):
     """The console itself refuses a request, whoever makes it."""
 
 
+class UncertainChangeError(PenstockError):
+    """A change was sent, and no answer says that it was done or refused."""
+
+
 def failure_page(error: BaseException) -> WebFailure:
     """The failure that a person is told of."""
     name = error.kafka_name if isinstance(error, ApiError) else type(error).__name__
@@ -72,6 +80,8 @@ def failure_page(error: BaseException) -> WebFailure:
         return WebFailure(429, name, "Too many tries", text)
     if isinstance(error, TooManySessionsError):
         return WebFailure(503, name, "The console is full", text)
+    if isinstance(error, UncertainChangeError):
+        return WebFailure(503, name, "It may be done", text, UNCERTAIN)
     if isinstance(error, BootstrapError | TimedOutError) or (isinstance(error, ApiError) and error.retriable):
         return WebFailure(503, name, "The cluster does not answer", text, AWAY)
     if isinstance(error, ApiError):

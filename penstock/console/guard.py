@@ -3,7 +3,8 @@
 A request names this console as its host, or a page of another site could reach it by a name of its own that leads to
 this machine (DNS rebinding). A post comes from this console's own pages: browsers say so in Origin, which
 `Referrer-Policy: no-referrer` would make "null". Every answer says that no script, style, picture or frame from
-elsewhere is wanted, and that nothing is stored. Not here: the token of forms, and the limit of bodies (app.py).
+elsewhere is wanted, and that nothing is stored. Not here: the token of forms (browsers.py), the limit of a body
+(forms.py), and those of connections (connections.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from penstock.console.settings import is_tls_at
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -40,7 +43,6 @@ class Guard:
         self._app = app
         self._origins = frozenset(origins)
         self._hosts = frozenset(urlsplit(origin).netloc for origin in origins)
-        self._is_tls = all(origin.startswith("https://") for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -63,7 +65,7 @@ class Guard:
             known = ", ".join(sorted(self._hosts))
             return 421, f"this console is {known}; `penstock console --public-url URL` gives it another name"
         if scope["method"] != "POST":
-            return None
+            return None if _may_ask(headers) else (403, "a page of another site has asked for this")
         origin = headers.get("origin")
         if origin is not None and origin not in self._origins:
             return 403, "a page of another site has sent this, and it was not done"
@@ -72,7 +74,8 @@ class Guard:
         return None
 
     def _hardened(self, scope: Scope, send: Send) -> Send:
-        more = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if self._is_tls else {})}
+        is_tls = is_tls_at(_headers(scope).get("host", ""), self._origins)
+        more = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if is_tls else {})}
         if not scope["path"].startswith("/static/"):
             more["cache-control"] = "no-store"
 
@@ -88,6 +91,18 @@ class Guard:
 
     def __repr__(self) -> str:
         return f"Guard({', '.join(sorted(self._origins))})"
+
+
+def _may_ask(headers: dict[str, str]) -> bool:
+    """False for a request that a page of another site makes by itself, as for a picture, a frame or a stream. It could
+    read no answer, and would still cost the cluster. A person may follow a link from anywhere. `same-site` is another
+    port of this machine, to whose pages browsers give SameSite cookies."""
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return True
+    return (
+        headers.get("sec-fetch-mode", "navigate") == "navigate"
+        and headers.get("sec-fetch-dest", "document") == "document"
+    )
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -69,13 +69,13 @@ async def _live(console: Console, request: Request) -> Response:
         watch = console.watch
         if not isinstance(watch, ClusterWatch):
             return Response(status_code=204)  # a browser does not ask again
-        stack = contextlib.ExitStack()
-        stack.enter_context(watch.feed.stream(browser.browser_id))
+        stream_key = browser.user or browser.browser_id
+        watch.feed.check(stream_key)
     except TooManyStreamsError as error:
         return json_response({"error": {"name": type(error).__name__, "message": str(error)}}, 429)
     except Exception as error:
         return console.failed(error, browser, request, as_json=True)
-    return _stream(_changes(console, browser, request, watch.feed), stack)
+    return _stream(_changes(console, browser, request, watch.feed), watch.feed, stream_key)
 
 
 async def _changes(console: Console, browser: Browser, request: Request, feed: LiveFeed) -> AsyncIterator[str]:
@@ -97,13 +97,13 @@ async def _tail(console: Console, tails: LiveFeed, request: Request) -> Response
         browser = await console.browsers.find(request, touches=False)
         name = Fields.parsed(request.scope["query_string"], ("name",)).text("name")
         await browser.link.admin.describe_topic(name)
-        stack = contextlib.ExitStack()
-        stack.enter_context(tails.stream(browser.browser_id))
+        stream_key = browser.user or browser.browser_id
+        tails.check(stream_key)
     except TooManyStreamsError as error:
         return json_response({"error": {"name": type(error).__name__, "message": str(error)}}, 429)
     except Exception as error:
         return console.failed(error, browser, request, as_json=True)
-    return _stream(_records(console, browser, request, name), stack)
+    return _stream(_records(console, browser, request, name), tails, stream_key)
 
 
 async def _records(console: Console, browser: Browser, request: Request, name: str) -> AsyncIterator[str]:
@@ -170,9 +170,11 @@ def _is_open(console: Console, browser: Browser, request: Request) -> bool:
     return session is not None and session.session_id == browser.browser_id
 
 
-def _stream(events: AsyncIterator[str], stack: contextlib.ExitStack) -> Response:
+def _stream(events: AsyncIterator[str], feed: LiveFeed, key: str) -> Response:
+    """The stream counts from its first event on: of a browser that is gone before, nothing would uncount it."""
+
     async def bounded() -> AsyncIterator[str]:
-        with stack:
+        with feed.stream(key):
             async with contextlib.aclosing(events) as source:  # type: ignore[type-var]
                 until = asyncio.get_running_loop().time() + STREAM_SECONDS_MAX
                 async for event in source:

@@ -16,17 +16,24 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from penstock.console.app import Console
+from penstock.console.connections import (
+    CONNECTIONS_MAX,
+    NETWORK_CONNECTIONS_MAX,
+    REFUSED_MAX,
+    BoundedConnection,
+    ConnectionCount,
+)
 from penstock.errors import PenstockError
 
 STOP_SECONDS: Final = 3
-CONNECTIONS_MAX: Final = 512
-"""More get 503: each takes memory before anything is known of it."""
 KEEP_ALIVE_SECONDS: Final = 30
 BACKLOG: Final = 128
 
@@ -94,6 +101,22 @@ class _Server(uvicorn.Server):
         self._console.stop()
 
 
+def _bounded() -> Callable[..., BoundedConnection]:
+    """Makes the protocol of each connection: uvicorn's, with the limits of connections.py before it."""
+    count = ConnectionCount(CONNECTIONS_MAX + REFUSED_MAX, NETWORK_CONNECTIONS_MAX)
+
+    def connection(
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> BoundedConnection:
+        loop = _loop or asyncio.get_running_loop()
+        return BoundedConnection(H11Protocol(config, server_state, app_state, loop), count, loop)
+
+    return connection
+
+
 def serve_console(
     app: Starlette, listening: socket.socket, files: ServerFiles | None, on_ready: Callable[[], object]
 ) -> None:
@@ -128,7 +151,7 @@ def _config(app: Starlette, files: ServerFiles | None) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="h11",
+        http=_bounded(),  # type: ignore[arg-type]
         ws="none",
         lifespan="on",
         log_config=None,

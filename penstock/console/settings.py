@@ -5,7 +5,7 @@ Not here: how they are read from a command line (penstock/cli/web_console.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,7 +29,12 @@ class ConsoleSettings:
     audit_topic: str = ""
     """The topic to which the nodes' audit logs are shipped; "" without one."""
 
-    @property
-    def is_tls(self) -> bool:
-        """Browsers reach it by TLS alone, so cookies are sent in no other way."""
-        return all(origin.startswith("https://") for origin in self.origins)
+    def is_tls_at(self, host: str) -> bool:
+        """True if browsers reach that host of its own by TLS alone."""
+        return is_tls_at(host, self.origins)
+
+
+def is_tls_at(host: str, origins: Collection[str]) -> bool:
+    """True if browsers reach that host by TLS alone, so cookies are sent in no other way. Behind a proxy with TLS that
+    is so for its name, and not for the console's own address."""
+    return f"https://{host}" in origins and f"http://{host}" not in origins

@@ -12,6 +12,7 @@ from penstock.console.change import ChangeField, ChangePlan, ConsoleChange, shel
 from penstock.console.fields import INT32_HIGH, INT64_HIGH, FieldError, Fields
 from penstock.console.page import PageAsked, address_of
 from penstock.errors import PenstockError
+from penstock.plain_text import plain_json
 from penstock.types import TopicPartition
 
 TARGETS: Final = ("earliest", "latest", "offset", "shift", "time")
@@ -45,7 +46,7 @@ async def _plan_send(asked: PageAsked) -> ChangePlan:
     described = await asked.admin.describe_topic(topic)
     if record.get("partition", 0) >= described.partition_count:
         raise FieldError("partition", f"topic {topic} has 0 to {described.partition_count - 1}")
-    line = json.dumps(record)
+    line = plain_json(json.dumps(record))
     return ChangePlan(
         f"A record is written to {topic}, and acked by all in-sync replicas.",
         shell_command(asked, ["produce", "--json"], [topic], line),
@@ -108,10 +109,16 @@ async def _plan_reset(asked: PageAsked) -> ChangePlan:
     found, options = await _reset(asked, dry_run=True)
     group = asked.fields.text("group")
     lines = [f"{at.topic}:{at.partition}: {_offset_line(one)}" for at, one in sorted(found.items())]
+    target, _ = _target(asked)
+    at_ms = target.get("to_time_ms")
     return ChangePlan(
         f"{len(found)} committed offsets of group {group} are moved. It must have no members.",
         shell_command(asked, ["groups", "reset-offsets", *options], [group]),
         tuple(lines[:PLAN_LINES_MAX]),
+        must_hold=()
+        if "to" in target and isinstance(target["to"], str)
+        else tuple(lines),  # the ends move by themselves
+        fixed={} if at_ms is None else {"at": str(at_ms)},
     )
 
 
@@ -155,7 +162,8 @@ async def _plan_cancel(asked: PageAsked) -> ChangePlan:
     return ChangePlan(
         f"The move of {at.topic}:{at.partition} is cancelled; what was copied is deleted.",
         shell_command(asked, ["reassignments", "delete"], [f"{at.topic}:{at.partition}"]),
-        (f"replicas {list(moving.replicas)} → {before}",),
+        (told := (f"replicas {list(moving.replicas)} → {before}",)),
+        must_hold=told,
     )
 
 

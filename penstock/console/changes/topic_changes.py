@@ -70,7 +70,10 @@ async def _plan_configs(asked: PageAsked) -> ChangePlan:
 
     lines = tuple(line(key, value) for key, value in changes.items())
     return ChangePlan(
-        f"{len(changes)} keys of topic {name} change, all or none.", shell_command(asked, words, [name]), lines
+        f"{len(changes)} keys of topic {name} change, all or none.",
+        shell_command(asked, words, [name]),
+        lines,
+        must_hold=lines,
     )
 
 
@@ -86,8 +89,9 @@ async def _plan_delete(asked: PageAsked) -> ChangePlan:
     return ChangePlan(
         f"Topic {name} and all its records are deleted. It cannot be undone.",
         shell_command(asked, ["topics", "delete", "--yes"], [name]),
-        (f"{topic.partition_count} partitions, id {topic.topic_id}",),
+        (told := (f"{topic.partition_count} partitions, id {topic.topic_id}",)),
         confirm=name,
+        must_hold=told,
     )
 
 

@@ -15,8 +15,8 @@ from typing import Final
 from penstock.errors import PenstockError
 
 WAITING_MAX: Final = 200
-WAITING_OF_ONE_MAX: Final = 12
-"""Streams of one browser: a tab has one or two."""
+WAITING_OF_ONE_MAX: Final = 50
+"""Streams of one user, or of one browser where nobody logs in: a tab has one or two."""
 
 
 class TooManyStreamsError(PenstockError):
@@ -56,11 +56,15 @@ class LiveFeed:
                 pass
         return self._version
 
-    @contextmanager
-    def stream(self, browser_id: str) -> Iterator[None]:
-        """One open stream of a browser; TooManyStreamsError where there are too many."""
+    def check(self, browser_id: str) -> None:
+        """TooManyStreamsError where one more would be too many."""
         if self._open.total() >= self._waiting_max or self._open[browser_id] >= self._waiting_of_one_max:
             raise TooManyStreamsError("too many pages of this console are open; close some, or reload this one later")
+
+    @contextmanager
+    def stream(self, browser_id: str) -> Iterator[None]:
+        """One open stream of a user or a browser; TooManyStreamsError where there are too many."""
+        self.check(browser_id)
         self._open[browser_id] += 1
         try:
             yield

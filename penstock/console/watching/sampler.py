@@ -13,6 +13,7 @@ All times are those of the monotonic clock that goes on while the machine sleeps
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -32,6 +33,8 @@ from penstock.console.watching.rotation import Rotation
 from penstock.console.watching.round_sample import GroupSample, RoundSample
 from penstock.errors import AuthorizationFailedError, PenstockError
 from penstock.types import NO_LEADER, TopicPartition
+
+_log = logging.getLogger(__name__)
 
 PART_SECONDS: Final = 8.0
 PROBE_SECONDS: Final = 2.0
@@ -117,6 +120,9 @@ class Sampler:
                 self._errors[part] = f"no answer within {PART_SECONDS:.0f} s"
             except PenstockError as error:
                 self._errors[part] = str(error)
+            except Exception as error:  # an answer that no node of ours gives ends no other part, nor this one for ever
+                self._errors[part] = f"the answer cannot be understood: {type(error).__name__}"
+                _log.exception("the console does not understand an answer: %s", part)
             self._rounds[part] = self._rounds.get(part, 0) + 1
             took_ms = 0 if part in self._waited else self._clock.boot_ms() - begun_ms
             await asyncio.sleep(next_pause_ms(pause_ms, took_ms) / 1000)

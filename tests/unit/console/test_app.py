@@ -280,3 +280,21 @@ def test_every_page_has_its_template_and_an_address_of_its_own() -> None:
     assert len(set(paths)) == len(paths)
     assert [page.template for page in PAGES if not (TEMPLATES / page.template).exists()] == []
     assert PAGES[0].path == "/overview"
+
+
+def test_cookies_are_those_of_tls_for_who_comes_by_a_proxy_with_tls() -> None:
+    async def run() -> None:
+        public = "https://console.example"
+        FakeLink.is_open, FakeLink.is_away, FakeLink.closed = False, False, []
+        settings = ConsoleSettings(bootstrap="none:1", origins=(ORIGIN, public))
+        app = create_app(settings, clock=ManualClock(), make_link=FakeLink)
+        for base, name, is_secure in (
+            (public, "__Host-penstock_form_9180", True),
+            (ORIGIN, "penstock_form_9180", False),
+        ):
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
+                cookie = (await client.get("/login")).headers["set-cookie"]
+                assert cookie.startswith(f"{name}=") and ("Secure" in cookie) is is_secure
+                assert ("strict-transport-security" in (await client.get("/login")).headers) is is_secure
+
+    asyncio.run(run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 
 import pytest
 
@@ -14,6 +15,7 @@ from penstock.console.cluster_link import ClusterLink
 from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
 from penstock.console.settings import ConsoleSettings
+from penstock.plain_text import plain_lines
 
 
 def asked(user: str = "") -> PageAsked:
@@ -60,4 +62,30 @@ def test_every_change_has_an_address_and_fields_of_its_own() -> None:
     assert len({change.path for change in CHANGES}) == len(CHANGES)
     for change in CHANGES:
         assert len(set(change.names)) == len(change.names)
-        assert not {"token", "sure", "typed"} & set(change.names)
+        assert not {"token", "sure", "typed", "plan"} & set(change.names)
+
+
+HOSTILE_NAMES = (
+    "a'; rm -rf / #$(x)`y`",
+    "-rf",
+    "a\x1b]0;title\x07",
+    "two\nlines\r",
+    "\u202eevil\u2028",
+    "\\'$'\x9b",
+    "é",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_a_shell_takes_the_command_as_the_page_shows_it(name: str) -> None:
+    command = plain_lines(shell_command(asked(), ["groups", "reset-offsets"], [name], '{"key": "\x7f\x1b"}'))
+    script = "penstock() { cat >&2; printf '%s\\0' \"$@\"; }; " + command
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=30, check=True)
+    words = done.stdout.decode().split("\0")[:-1]
+    assert words[-1] == name and words[:2] == ["groups", "reset-offsets"]
+    assert done.stderr.decode() == '{"key": "\x7f\x1b"}\n'
+
+
+def test_a_zero_byte_is_refused_because_a_shell_would_drop_what_follows() -> None:
+    with pytest.raises(FieldError, match="a zero byte"):
+        shell_command(asked(), ["groups", "reset-offsets"], ["group\0other"])

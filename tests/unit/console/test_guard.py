@@ -73,3 +73,26 @@ def test_other_methods_are_refused(method: str) -> None:
 
 def test_a_long_address_is_refused() -> None:
     assert asked(url=f"{ORIGIN}/topics?filter={'a' * 30_000}").status_code == 414
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize(
+    ("mode", "dest", "status"),
+    [
+        ("navigate", "document", 200),  # a link in a chat
+        ("navigate", "iframe", 403),
+        ("no-cors", "image", 403),
+        ("no-cors", "script", 403),
+        ("cors", "empty", 403),  # fetch, and EventSource
+    ],
+)
+def test_a_page_of_another_site_makes_no_request_by_itself(site: str, mode: str, dest: str, status: int) -> None:
+    headers = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+    assert asked(headers=headers).status_code == status
+    assert asked(headers={**headers, "sec-fetch-site": "same-origin"}).status_code == 200
+    assert asked("HEAD", headers=headers).status_code == status
+
+
+def test_browsers_come_back_by_tls_alone_where_they_come_by_tls() -> None:
+    assert "strict-transport-security" in asked(url="https://console.example/").headers
+    assert "strict-transport-security" not in asked().headers

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.console.app import create_app
 from penstock.console.browsers import Browser
-from penstock.console.live import TAIL_HEADERS_MAX, TAIL_LETTERS_MAX, _changes, cells_of, moving_routes, sent
+from penstock.console.live import TAIL_HEADERS_MAX, TAIL_LETTERS_MAX, _changes, _live, cells_of, moving_routes, sent
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.live_feed import LiveFeed
@@ -51,6 +51,19 @@ def test_too_many_streams_are_refused() -> None:
     asyncio.run(story())
 
 
+def test_a_browser_that_is_gone_before_its_stream_begins_takes_no_place() -> None:
+    async def story() -> None:
+        watch = ClusterWatch(SETTINGS)
+        console = OpenConsole(watch).app.state.console
+        request = Request({"type": "http", "method": "GET", "headers": [], "query_string": b"", "path": "/live"})
+        for _ in range(3):
+            response = await _live(console, request)
+            assert response.status_code == 200  # and nobody ever takes its body
+        assert watch.feed.open_streams == 0
+
+    asyncio.run(story())
+
+
 def test_a_stream_ends_with_its_console() -> None:
     async def story() -> None:
         watch = ClusterWatch(SETTINGS)
@@ -69,7 +82,7 @@ def test_a_stream_ends_with_its_session_and_keeps_none_alive() -> None:
         console = OpenConsole(ClusterWatch(SETTINGS)).app.state.console
         sessions, link = console.browsers._sessions, console.browsers._nobody
         session = sessions.begin("anna", link, console.clock.now_ms())
-        cookie = f"{console.browsers._session_cookie}={session.session_id}".encode()
+        cookie = f"penstock_session_9180={session.session_id}".encode()
         request = Request({"type": "http", "headers": [(b"cookie", cookie)]})
         stream = _changes(console, Browser(session.session_id, link, "anna"), request, console.watch.feed)
         used_ms = session.used_ms

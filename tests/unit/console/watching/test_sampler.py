@@ -150,6 +150,20 @@ def test_a_coordinator_that_is_away_is_asked_again_and_its_error_goes() -> None:
     assert hour.newest(Subject.GROUP_LAG, "g") == 7
 
 
+def test_an_answer_of_an_odd_node_ends_the_watch_of_nothing() -> None:
+    admin = FakeAdmin()
+    admin.group_error = KeyError("a field that is not there")
+    _, sampler = watch(admin, seconds=10)
+    assert sampler.statistics().errors == {"groups": "the answer cannot be understood: KeyError"}
+
+    def mend() -> None:
+        admin.group_error = None
+
+    hour, sampler = watch(admin, seconds=20, then=mend)
+    assert sampler.statistics().errors == {} and hour.newest(Subject.GROUP_LAG, "g") == 7
+    assert hour.newest(Subject.TOPIC_RECORDS, "a") is not None
+
+
 def test_a_cluster_that_does_not_answer_at_all_is_told_of_as_such() -> None:
     admin = FakeAdmin()
     admin.hangs = {1, 2}

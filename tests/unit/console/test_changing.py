@@ -1,0 +1,128 @@
+"""A change is what its plan said, to what it said it of; and where no answer comes, that is said."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.console.app import create_app
+from penstock.console.change import ChangeField, ChangePlan, ConsoleChange
+from penstock.console.change_table import CHANGES
+from penstock.console.cluster_link import ClusterLink
+from penstock.console.page import PageAsked
+from penstock.console.settings import ConsoleSettings
+from penstock.errors import TimedOutError, TopicExistsError
+
+ORIGIN = "http://127.0.0.1:9180"
+
+
+class OpenLink(ClusterLink):
+    async def reach(self) -> None:
+        """The cluster takes anybody."""
+
+
+class Stage:
+    """A console with one change, of a topic that others change, too."""
+
+    def __init__(self, *, allow_changes: bool = True) -> None:
+        self.topic_id, self.done, self.error = "first", list[str](), None
+        self.error: Exception | None = None
+        change = ConsoleChange(
+            "/drop", "Drop it", (ChangeField("name", "Name"), ChangeField("at", "At")), self.plan, self.perform
+        )
+        self.app = create_app(
+            ConsoleSettings(bootstrap="a:1", origins=(ORIGIN,), allow_changes=allow_changes),
+            changes=(*CHANGES, change),
+            make_link=OpenLink,
+            clock=ManualClock(),
+        )
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url=ORIGIN)
+
+    async def plan(self, asked: PageAsked) -> ChangePlan:
+        fixed = {"at": "1000"} if asked.fields.has("at") else {}
+        return ChangePlan("It is dropped.", "penstock drop", must_hold=(self.topic_id,), fixed=fixed)
+
+    async def perform(self, asked: PageAsked) -> str:
+        if self.error is not None:
+            raise self.error
+        self.done.append(asked.fields.text("at", ""))
+        return "/topics"
+
+    async def send(self, form: dict[str, str]) -> httpx.Response:
+        return await self.client.post("/drop", data=form, headers={"origin": ORIGIN})
+
+    async def planned(self, **fields: str) -> dict[str, str]:
+        """The form below the plan, with everything that it has."""
+        text = (await self.client.get("/drop")).text
+        token = re.search(r'name="token" value="(\w+)"', text)
+        assert token is not None
+        text = (await self.send({"token": token[1], **fields})).text
+        return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', text))
+
+
+def on_stage(story: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        stage = Stage()
+        async with stage.client:
+            await story(stage)
+
+    asyncio.run(run())
+
+
+def test_a_plan_that_no_longer_holds_is_shown_anew_and_not_done() -> None:
+    async def story(stage: Stage) -> None:
+        form = await stage.planned(name="orders")
+        stage.topic_id = "second"  # deleted and created again by somebody else
+        answer = await stage.send(form)
+        assert answer.status_code == 400 and "nothing was done" in answer.text and stage.done == []
+        again = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', answer.text))
+        assert (await stage.send(again)).status_code == 303 and stage.done == [""]
+
+    on_stage(story)
+
+
+def test_a_time_before_now_is_that_of_the_plan() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.send(await stage.planned(name="orders", at="-2h"))
+        assert stage.done == ["1000"]
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (TimedOutError("no answer"), "may have reached the cluster"),
+        (TopicExistsError("no"), "The cluster refuses"),
+    ],
+)
+def test_a_change_without_an_answer_may_be_done_and_a_refused_one_is_not(error: Exception, told: str) -> None:
+    async def story(stage: Stage) -> None:
+        form = await stage.planned(name="orders")
+        stage.error = error
+        assert told in (await stage.send(form)).text
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize("path", ["/drop", *(change.path for change in CHANGES)])
+def test_no_change_is_there_without_the_option(path: str) -> None:
+    async def run() -> None:
+        stage = Stage(allow_changes=False)
+        async with stage.client as client:
+            token = re.search(r'name="token" value="(\w+)"', (await client.get("/overview")).text)
+            assert token is None
+            for answer in (
+                await client.get(path),
+                await client.post(path, data={"sure": "yes", "name": "a"}, headers={"origin": ORIGIN}),
+            ):
+                assert answer.status_code == 403 and "--allow-changes" in answer.text
+            assert stage.done == []
+
+    asyncio.run(run())
