@@ -47,7 +47,7 @@ from penstock.console.failures import NotFoundError, WebFailure, failure_page
 from penstock.console.fields import FieldError, Fields
 from penstock.console.forms import TOKEN, BodiesHeld, read_form
 from penstock.console.guard import Guard
-from penstock.console.page import ConsolePage, PageAsked, address_of
+from penstock.console.page import ConsolePage, PageAsked, ReadingTurns, address_of
 from penstock.console.page_table import PAGES
 from penstock.console.rendering import template_environment
 from penstock.console.sessions import ConsoleSessions
@@ -97,13 +97,14 @@ class Console:
         )
         self.browsers = Browsers(settings, self.clock, sessions, make_link)
         self._templates = template_environment()
+        self._reading = ReadingTurns()
         self.is_stopping = False
         """Streams end, because the console does."""
 
     def asked(self, browser: Browser, fields: Fields) -> PageAsked:
         """The request for a page as that browser's user."""
         now_ms = self.clock.wall_ms()
-        return PageAsked(browser.link, fields, self.settings, now_ms, browser.user, self.watch)
+        return PageAsked(browser.link, fields, self.settings, now_ms, browser.user, self.watch, self._reading)
 
     def stop(self) -> None:
         """The console begins to end: its streams do, so that nobody is cut off."""

@@ -25,7 +25,6 @@ CONTACT_MS: Final = 3_000
 PAGE_SECONDS: Final = 10.0
 ANSWERS_MAX: Final = 64
 ASKING_MAX: Final = 16
-READS_AT_ONCE: Final = 2
 CLIENT_ID: Final = "penstock-console"
 
 A = TypeVar("A")
@@ -39,8 +38,6 @@ class ClusterLink:
         self._options: dict[str, Any] = {"client_id": CLIENT_ID, "bootstrap_timeout_ms": CONTACT_MS, **options}
         self._admin: AsyncAdmin | None = None
         self._answers: dict[object, tuple[int, asyncio.Task[Any]]] = {}
-        self.reading = asyncio.Semaphore(READS_AT_ONCE)
-        """Held while records are read: each reader has buffers of its own."""
 
     @property
     def admin(self) -> AsyncAdmin:

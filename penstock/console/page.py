@@ -8,10 +8,13 @@ letters, also "..".
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
+from weakref import WeakValueDictionary
 
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.console.cluster_link import ClusterLink
@@ -20,8 +23,30 @@ from penstock.console.settings import ConsoleSettings
 
 KEPT_MS: Final = 1_000
 """A page that many look at costs the cluster one question a second."""
+READS_AT_ONCE: Final = 8
+READS_OF_USER_AT_ONCE: Final = 2
 ROWS_MAX: Final = 50
 """Rows of a list on one page."""
+
+
+class ReadingTurns:
+    """Turns to read records: each reader has tens of MiB of its own, so few read at a time, and two of them for a user
+    with any number of sessions."""
+
+    def __init__(self, total: int = READS_AT_ONCE, of_user: int = READS_OF_USER_AT_ONCE) -> None:
+        self._total, self._of_user_max = asyncio.Semaphore(total), of_user
+        self._of_user: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, user: str) -> AsyncIterator[None]:
+        """Waits for a turn; the page's deadline ends the wait."""
+        own = self._of_user.get(user) or asyncio.Semaphore(self._of_user_max)
+        self._of_user[user] = own
+        async with own, self._total:
+            yield
+
+    def __repr__(self) -> str:
+        return f"ReadingTurns({len(self._of_user)} users)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +60,8 @@ class PageAsked:
     user: str = ""
     watch: Any = None
     """The console's own watch over the cluster; None without one."""
+    reading: ReadingTurns = field(default_factory=ReadingTurns)
+    """Shared by all pages of a console."""
 
     @property
     def admin(self) -> AsyncAdmin:

@@ -100,6 +100,8 @@ async def show_plan(asked: PageAsked) -> PlanView:
     unknown = [word for word in by.split(",") if word not in GOALS]
     if unknown:
         raise FieldError("by", f"{unknown[0]!r} must be one of {', '.join(GOALS)}")
+    if len(by.split(",")) > len(GOALS):
+        raise FieldError("by", "a goal is given twice")
     goals = frozenset(GOALS[word] for word in by.split(","))
     cluster, topics, log_dirs = await asyncio.gather(
         asked.admin.describe_cluster(), asked.admin.describe_topics(), asked.admin.describe_log_dirs()

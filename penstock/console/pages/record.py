@@ -40,7 +40,7 @@ async def read_record(asked: PageAsked) -> ConsumerRecord:
     """The record at an offset; FieldError where there is none."""
     topic, number = asked.fields.text("topic"), asked.fields.number("partition", None, 0, INT32_HIGH)
     offset = asked.fields.number("offset")
-    async with asked.link.reading, asked.link.consumer(fetch_max_bytes=FETCH_BYTES) as consumer:
+    async with asked.reading.turn(asked.user), asked.link.consumer(fetch_max_bytes=FETCH_BYTES) as consumer:
         (at,) = chosen_partitions(topic, await consumer.partitions_for(topic), number)
         await consumer.assign([at])
         first, end = (await consumer.beginning_offsets([at]))[at], (await consumer.end_offsets([at]))[at]

@@ -154,7 +154,7 @@ async def show_records(asked: PageAsked) -> RecordsView:
     count, start = fields.number("count", ROWS_USUAL, 1, ROWS_ASKED_MAX), fields.choice("from", STARTS, "newest")
     isolation = "read_committed" if fields.flag("committed") else "read_uncommitted"
     async with (
-        asked.link.reading,
+        asked.reading.turn(asked.user),
         asked.link.consumer(isolation_level=isolation, fetch_max_bytes=FETCH_BYTES) as consumer,
     ):
         every = await consumer.partitions_for(topic)
@@ -179,7 +179,7 @@ async def read_newest(
     asked: PageAsked, topic: str, count: int, wanted: RecordFilter
 ) -> tuple[list[ConsumerRecord], int, str]:
     """The newest records that fit, how many were read, and why it ended there."""
-    async with asked.link.reading, asked.link.consumer(fetch_max_bytes=FETCH_BYTES) as consumer:
+    async with asked.reading.turn(asked.user), asked.link.consumer(fetch_max_bytes=FETCH_BYTES) as consumer:
         every = tuple(await consumer.partitions_for(topic))
         await consumer.assign(every)
         plan = ReadPlan(every, await consumer.end_offsets(every), count, wanted, is_newest=True)
