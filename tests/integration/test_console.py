@@ -274,6 +274,22 @@ def test_who_changed_a_config_is_in_the_audit_log_that_was_shipped(
     assert [(one["outcome"], one["principal"]) for one in view["lines"]] == [("done", "User:admin")]
     assert TOPIC in view["lines"][0]["request"] and "77777777" in changer.page("/audit?api=AlterConfigs")
     assert changer.view("/audit.json")["other"] == 1
+    by_name = changer.view(f"/audit.json?resource={TOPIC}&api=AlterConfigs")["lines"]
+    assert [one["resources"] for one in by_name] == [[TOPIC]] * len(by_name) != []
+    assert f"/audit?resource={TOPIC}" in changer.page(f"/topic?name={TOPIC}")
+    assert 'href="/audit">Who did what' in changer.page("/overview")
+
+
+def test_who_may_not_read_the_audit_topic_is_told_the_right_that_is_missing(
+    changing_url: str, admins: ConsoleBrowser
+) -> None:
+    with ConsoleBrowser(changing_url) as browser:
+        browser.log_in("anna", "anna's password")
+        refused = browser.view("/audit.json", 403)["error"]
+        assert refused["name"] == "TOPIC_AUTHORIZATION_FAILED" and "audit" in refused["message"]
+        assert "A right is missing" in browser.page("/audit", 403)
+    assert "--audit-topic TOPIC" in admins.page("/audit")
+    assert "/audit?resource=" not in admins.page(f"/topic?name={TOPIC}")
 
 
 def test_a_record_is_sent_and_the_command_sends_the_same(changer: ConsoleBrowser) -> None:

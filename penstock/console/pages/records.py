@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
@@ -38,6 +38,9 @@ HEADER_COST_BYTES: Final = 100
 HEADERS_LISTED_MAX: Final = 16
 HEADER_LISTED_BYTES_MAX: Final = 256
 """Headers of one record in the list, and bytes of each. A record of 1 MiB may have 100,000 of them."""
+PART_RECORDS: Final = 1_000
+"""Records that are read at a time from the end backwards, of all partitions."""
+NO_MORE: Final = "there were no more records"
 STARTS: Final = ("newest", "oldest", "offset", "time")
 RECORD_FIELDS: Final = (
     "topic",
@@ -108,6 +111,19 @@ class RecordsView:
     forms: tuple[str, ...] = FORMS
 
 
+class RecordTest(Protocol):
+    """Says which records a page wants."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if it asks for nothing: the newest records are rows, and no others need to be read."""
+        ...
+
+    def takes(self, record: ConsumerRecord) -> bool:
+        """True for a record that is a row."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
     """The parts that a record must have; "" asks for nothing."""
@@ -136,6 +152,15 @@ class RecordFilter:
         )
 
 
+@dataclass(slots=True)
+class Spent:
+    """The records and bytes that one page has read, and when it must end."""
+
+    read: int = 0
+    size_bytes: int = 0
+    stop_at: float = field(default_factory=lambda: asyncio.get_running_loop().time() + READ_SECONDS)
+
+
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
     """The partitions to read, the ends at which they are left, and how much is wanted."""
@@ -143,8 +168,20 @@ class ReadPlan:
     partitions: tuple[TopicPartition, ...]
     ends: dict[TopicPartition, int]
     count: int
-    filter: RecordFilter
+    filter: RecordTest
     is_newest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRecords:
+    """The newest records that fit, the newest first."""
+
+    records: tuple[ConsumerRecord, ...]
+    read: int
+    ended: str
+    """Why reading ended."""
+    has_older: bool
+    """Some partition has records before those that were read."""
 
 
 async def show_records(asked: PageAsked) -> RecordsView:
@@ -162,8 +199,12 @@ async def show_records(asked: PageAsked) -> RecordsView:
         await consumer.assign(chosen)
         ends = await consumer.end_offsets(chosen)
         plan = ReadPlan(chosen, ends, count, RecordFilter.of(fields), start == "newest")
-        await _seek(asked, consumer, plan, start)
-        found, read, ended = await _read(consumer, plan)
+        if plan.is_newest:
+            newest = await _read_back(consumer, plan)
+            found, read, ended = list(newest.records), newest.read, newest.ended
+        else:
+            await _seek(asked, consumer, plan, start)
+            found, read, ended = await _read(consumer, plan)
     last = found[-1] if found else None
     return RecordsView(
         topic=topic,
@@ -176,15 +217,17 @@ async def show_records(asked: PageAsked) -> RecordsView:
 
 
 async def read_newest(
-    asked: PageAsked, topic: str, count: int, wanted: RecordFilter
-) -> tuple[list[ConsumerRecord], int, str]:
-    """The newest records that fit, how many were read, and why it ended there."""
+    asked: PageAsked, topic: str, count: int, wanted: RecordTest, before_ms: int | None = None
+) -> NewestRecords:
+    """The newest records that fit, or the newest of those from before a time."""
     async with asked.reading.turn(asked.user), asked.link.consumer(fetch_max_bytes=FETCH_BYTES) as consumer:
         every = tuple(await consumer.partitions_for(topic))
         await consumer.assign(every)
-        plan = ReadPlan(every, await consumer.end_offsets(every), count, wanted, is_newest=True)
-        await _seek(asked, consumer, plan, STARTS[0])
-        return await _read(consumer, plan)
+        ends = await consumer.end_offsets(every)
+        if before_ms is not None:
+            for tp, place in (await consumer.offsets_for_times(dict.fromkeys(every, before_ms))).items():
+                ends[tp] = ends[tp] if place is None else place.offset
+        return await _read_back(consumer, ReadPlan(every, ends, count, wanted, is_newest=True))
 
 
 def chosen_partitions(topic: str, every: Sequence[TopicPartition], number: int | None) -> list[TopicPartition]:
@@ -204,42 +247,60 @@ async def _seek(asked: PageAsked, consumer: AsyncConsumer, plan: ReadPlan, start
             raise FieldError("partition", "is missing: each partition has its own offsets")
         first = (await consumer.beginning_offsets(wanted))[wanted[0]]
         await consumer.seek(wanted[0], max(first, min(fields.number("offset"), plan.ends[wanted[0]])))
-    elif start == "time":
+    else:
         at_ms = moment_ms(fields.text("time"), asked.wall_ms)
         if at_ms is None:
             raise FieldError("time", f"must be {MOMENT_FORMS}")
         for tp, place in (await consumer.offsets_for_times(dict.fromkeys(wanted, at_ms))).items():
             await consumer.seek(tp, plan.ends[tp] if place is None else place.offset)
-    else:
-        firsts = await consumer.beginning_offsets(wanted)
-        back = plan.count if plan.filter.is_empty else max(1, RECORDS_READ_MAX // len(wanted))
-        for tp in wanted:
-            await consumer.seek(tp, max(firsts[tp], plan.ends[tp] - back))
 
 
-async def _read(consumer: AsyncConsumer, plan: ReadPlan) -> tuple[list[ConsumerRecord], int, str]:
-    """The records that fit, how many were read, and why it ended."""
+async def _read_back(consumer: AsyncConsumer, plan: ReadPlan) -> NewestRecords:
+    """Reads from the ends backwards, one part after the other, so that a limit leaves out the oldest records."""
+    firsts = await consumer.beginning_offsets(plan.partitions)
+    ends, found, spent = plan.ends, list[ConsumerRecord](), Spent()
+    part_records = max(1, PART_RECORDS // len(plan.partitions))
+    step = plan.count if plan.filter.is_empty else part_records
+    while True:
+        starts = {tp: max(firsts[tp], ends[tp] - step) for tp in plan.partitions}
+        for tp, offset in starts.items():
+            await consumer.seek(tp, offset if offset < ends[tp] else plan.ends[tp])  # nothing of it is left
+        part, read, ended = await _read(consumer, replace(plan, ends=ends), spent)
+        found = _newest([*found, *part], plan)
+        has_older = any(firsts[tp] < starts[tp] for tp in plan.partitions)
+        if ended != NO_MORE or not has_older:
+            return NewestRecords(tuple(found), read, ended, has_older)
+        if len(found) >= plan.count:
+            return NewestRecords(tuple(found), read, f"{plan.count} rows were asked for", has_older)
+        ends = starts
+        step = min(part_records, max(1, (RECORDS_READ_MAX - read) // len(plan.partitions)))
+
+
+async def _read(
+    consumer: AsyncConsumer, plan: ReadPlan, spent: Spent | None = None
+) -> tuple[list[ConsumerRecord], int, str]:
+    """The records that fit, how many the page has read, and why it ended."""
     found: list[ConsumerRecord] = []
-    read = size = 0
+    spent = spent or Spent()
     left = {tp for tp in plan.partitions if plan.ends[tp] > (await consumer.position(tp)).offset}
-    stop_at = asyncio.get_running_loop().time() + READ_SECONDS
     while left:
         for record in (batch := await consumer.poll(timeout_ms=POLL_MS, max_records=POLL_RECORDS_MAX)):
-            read, size = read + 1, size + size_of(record)
+            spent.read, spent.size_bytes = spent.read + 1, spent.size_bytes + size_of(record)
             at = TopicPartition(record.topic, record.partition)
             if record.offset < plan.ends[at] and plan.filter.takes(record):
                 found.append(record)
             if record.offset + 1 >= plan.ends[at]:
                 left.discard(at)
         if not plan.is_newest and len(found) >= plan.count:
-            return found[: plan.count], read, f"{plan.count} rows were asked for"
-        if read >= RECORDS_READ_MAX or size >= BYTES_READ_MAX:
-            return _newest(found, plan), read, f"it has read {read:,} records, {size:,} bytes; ask for a narrower part"
+            return found[: plan.count], spent.read, f"{plan.count} rows were asked for"
+        if spent.read >= RECORDS_READ_MAX or spent.size_bytes >= BYTES_READ_MAX:
+            told = f"it has read {spent.read:,} records, {spent.size_bytes:,} bytes; ask for a narrower part"
+            return _newest(found, plan), spent.read, told
         if not batch:
             break
-        if asyncio.get_running_loop().time() >= stop_at:
-            return _newest(found, plan), read, f"it has read for {READ_SECONDS:.0f} s; ask for a narrower part"
-    return _newest(found, plan), read, "there were no more records"
+        if asyncio.get_running_loop().time() >= spent.stop_at:
+            return _newest(found, plan), spent.read, f"it has read for {READ_SECONDS:.0f} s; ask for a narrower part"
+    return _newest(found, plan), spent.read, NO_MORE
 
 
 def _newest(found: list[ConsumerRecord], plan: ReadPlan) -> list[ConsumerRecord]:

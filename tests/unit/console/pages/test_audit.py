@@ -1,65 +1,174 @@
-"""Lines of the audit log as the page takes them: also what is no line, and what somebody has put there to mislead."""
+"""The page of the audit log: the lines that fit, the newest first; what is no line, and what came twice, is counted."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import pytest
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.clock import ManualClock
+from penstock.console.cluster_link import ClusterLink
+from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
-from penstock.console.pages import audit
-from penstock.console.pages.audit import NO_TOPIC, TEXT_MAX, parsed_line, show_audit
-from penstock.console.pages.records import RecordFilter
+from penstock.console.pages.audit import NO_TOPIC, AuditView, show_audit
+from penstock.console.rendering import template_environment
 from penstock.console.settings import ConsoleSettings
-from tests.support.console_pages import view_of
+from penstock.types import TopicPartition
+from tests.support.console_pages import WALL_MS, view_of
 
-LINE = {
-    "time": "2026-11-26T22:05:58.001Z",
-    "node": 1,
-    "outcome": "done",
-    "principal": "User:anna",
-    "host": "10.0.0.7",
-    "api": "AlterConfigs",
-    "request": {"resources": [{"name": "orders"}]},
-}
 SETTINGS = ConsoleSettings(bootstrap="fake:1", origins=("http://127.0.0.1:1",), audit_topic="audit")
+AT = TopicPartition("audit", 0)
+SCRIPT = "<script>alert(1)</script>"
+MINUTE_MS = 60_000
+START_MS = WALL_MS - 3_600_000
 
 
-def record(offset: int, value: bytes) -> ConsumerRecord:
-    return ConsumerRecord("audit", 0, offset, 0, 0, None, value, ())
+def line(minute: int, principal: str = "User:anna", api: str = "AlterConfigs", **more: Any) -> bytes:
+    time = f"2027-01-15T07:{minute:02}:00.000Z"
+    request = {"resources": [{"resource_name": "orders"}]}
+    outcome = {"time": time, "node": 1, "outcome": "done", "principal": principal, "host": "10.0.0.7"}
+    return json.dumps({**outcome, "api": api, "request": request, **more}).encode()
 
 
-def line(**more: Any) -> bytes:
-    return json.dumps({**LINE, **more}).encode()
+class FakeConsumer:
+    """Reads one partition, in which a record was written each minute."""
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        self.values, self.at = values, 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        return None
+
+    async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        assert topic == "audit"
+        return [AT]
+
+    async def assign(self, partitions: Sequence[TopicPartition]) -> None:
+        assert list(partitions) == [AT]
+
+    async def end_offsets(self, partitions: object) -> dict[TopicPartition, int]:
+        return {AT: len(self.values)}
+
+    async def beginning_offsets(self, partitions: object) -> dict[TopicPartition, int]:
+        return {AT: 0}
+
+    async def offsets_for_times(self, times: dict[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        later = [self.record(n) for n in range(len(self.values)) if self.record(n).timestamp_ms >= times[AT]]
+        return {AT: later[0] if later else None}
+
+    async def seek(self, partition: TopicPartition, offset: int) -> None:
+        self.at = offset
+
+    async def position(self, partition: TopicPartition) -> ConsumerRecord:
+        return self.record(self.at)
+
+    async def poll(self, *, timeout_ms: int, max_records: int) -> list[ConsumerRecord]:
+        first, self.at = self.at, min(self.at + max_records, len(self.values))
+        return [self.record(offset) for offset in range(first, self.at)]
+
+    def record(self, offset: int) -> ConsumerRecord:
+        value = self.values[offset] if offset < len(self.values) else None
+        return ConsumerRecord("audit", 0, offset, START_MS + offset * MINUTE_MS, 0, None, value, ())
 
 
-def test_the_lines_that_fit_are_shown_the_newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def read_newest(
-        asked: PageAsked, topic: str, count: int, wanted: RecordFilter
-    ) -> tuple[list[ConsumerRecord], int, str]:
-        values = [line(time="1"), line(time="3"), line(time="2", principal="User:ben"), b"no line", b"[]"]
-        return [record(offset, value) for offset, value in enumerate(values)], 5, "there were no more records"
+class FakeReadingLink(ClusterLink):
+    """A way to that partition."""
 
-    monkeypatch.setattr(audit, "read_newest", read_newest)
-    view = view_of(show_audit, None, settings=SETTINGS, principal="anna")
-    assert [(one.time, one.offset) for one in view.lines] == [("3", 1), ("1", 0)]
-    assert (view.other, view.read) == (2, 5) and '"orders"' in view.lines[0].request
+    def __init__(self, values: Sequence[bytes]) -> None:
+        super().__init__("fake:1", {}, ManualClock())
+        self._values = values
+
+    def consumer(self, **options: Any) -> Any:
+        return FakeConsumer(self._values)
+
+
+def ask(values: Sequence[bytes], **fields: str) -> AuditView:
+    return asyncio.run(show_audit(PageAsked(FakeReadingLink(values), Fields(fields), SETTINGS, WALL_MS)))
+
+
+VALUES = (
+    line(2),
+    line(1, "User:ben"),
+    line(3, api="DeleteTopics", request={"topic_ids": ["x"]}, answer={"topics": [{"name": "views"}]}),
+    line(4, outcome="failed", errors={"POLICY_VIOLATION": 1}),
+    b"no line",
+    line(2),
+)
+
+
+def test_lines_are_shown_by_their_own_times_the_newest_first_and_each_once() -> None:
+    view = ask(VALUES)
+    assert [(one.offset, one.principal) for one in view.lines] == [
+        (3, "User:anna"),
+        (2, "User:anna"),
+        (0, "User:anna"),
+        (1, "User:ben"),
+    ]
+    assert (view.read, view.other, view.repeated, view.has_older) == (6, 1, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "offsets"),
+    [
+        ({"principal": "BEN"}, [1]),
+        ({"api": "deletetop"}, [2]),
+        ({"resource": "views"}, [2]),
+        ({"resource": "order"}, [3, 0, 1]),
+        ({"outcome": "failed"}, [3]),
+        ({"text": "POLICY_VIOLATION"}, [3]),
+        ({"principal": "anna", "api": "Alter", "resource": "orders"}, [3, 0]),
+        ({"resource": "nobody's"}, []),
+    ],
+)
+def test_a_line_has_every_text_that_was_asked_for(fields: dict[str, str], offsets: list[int]) -> None:
+    assert [one.offset for one in ask(VALUES, **fields).lines] == offsets
+
+
+def test_a_page_is_bounded_and_older_lines_are_before_a_time() -> None:
+    many = [line(minute) for minute in range(40)]
+    newest = ask(many, count="10")
+    assert [one.offset for one in newest.lines] == list(range(39, 29, -1))
+    assert (newest.read, newest.has_older, newest.ended) == (10, True, "10 rows were asked for")
+    older = ask(many, count="10", before=str(START_MS + 30 * MINUTE_MS))
+    assert [one.offset for one in older.lines] == list(range(29, 19, -1))
+    assert ask(many, before="-60m").lines == ()
+    for name, value in (("before", "soon"), ("count", "501")):
+        with pytest.raises(FieldError, match=f"^{name}: must be"):
+            ask(many, **{name: value})
+
+
+def test_a_filter_reads_from_the_end_backwards_but_not_without_end() -> None:
+    far = [line(0, "User:zoe"), *[b"no line"] * 21_000]
+    view = ask([*far, line(59, "User:zoe"), *[line(1)] * 3_000], principal="zoe")
+    assert ([one.offset for one in view.lines], view.has_older) == ([21_001], True)
+    assert view.read >= 20_000 and "ask for a narrower part" in view.ended
+    enough = ask([*far, line(59, "User:zoe"), *[line(1)] * 3_000], principal="zoe", count="1")
+    assert (len(enough.lines), enough.ended) == (1, "1 rows were asked for") and enough.read < 8_000
 
 
 def test_a_console_without_the_topic_says_how_to_have_one() -> None:
-    view = view_of(show_audit, None)
-    assert (view.ended, view.lines) == (NO_TOPIC, ())
+    assert view_of(show_audit, None) == AuditView("", ended=NO_TOPIC)
+    assert "--audit-topic TOPIC" in shown(view_of(show_audit, None))
 
 
-@pytest.mark.parametrize("value", [None, b"", b"\xff", b"[" * 100_000, b"{}", b'{"outcome": 1}', b'"done"'])
-def test_a_record_that_is_no_line_is_none(value: bytes | None) -> None:
-    assert parsed_line(value, 0, 0) is None
+def test_hostile_text_is_escaped() -> None:
+    text = shown(ask([line(1, SCRIPT, SCRIPT, outcome=SCRIPT, errors=SCRIPT, host=SCRIPT, request={"name": SCRIPT})]))
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 7 and "<script" not in text
 
 
-def test_a_line_of_odd_fields_is_cut_and_is_text() -> None:
-    odd = parsed_line(line(principal=["x"] * 10_000, node={"a": None}, api=None, request="y" * 10_000), 3, 4)
-    assert odd is not None
-    assert len(odd.principal) == len(odd.request) == TEXT_MAX
-    assert (odd.node, odd.api, odd.partition, odd.offset) == ("{'a': None}", "None", 3, 4)
+def shown(view: AuditView) -> str:
+    """The page, as a browser gets it."""
+    return (
+        template_environment()
+        .get_template("audit.html")
+        .render(
+            menu=[], here="/audit", user="", title="Audit log", view=view, fields={}, settings=SETTINGS, wall_ms=WALL_MS
+        )
+    )
