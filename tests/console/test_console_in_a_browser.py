@@ -74,10 +74,12 @@ class Town:
 
 @pytest.fixture(scope="module")
 def town() -> Iterator[Town]:
-    with Cluster(nodes=3) as cluster, serving_console(cluster.bootstrap) as url:
+    with Cluster(nodes=3) as cluster, serving_console(cluster.bootstrap, audit_topic="audit") as url:
         found = Town(cluster, url, cluster.topic("orders", partitions=3), cluster.topic("lagging"))
         with Producer(cluster.bootstrap) as producer:
             producer.send_many(found.lagging, [b"%d" % n for n in range(50)]).result()
+            done = {"outcome": "done", "principal": HOSTILE, "api": HOSTILE, "request": {"name": HOSTILE}}
+            producer.send(cluster.topic("audit"), json.dumps(done).encode()).result()
         with Admin(cluster.bootstrap) as admin:
             admin.alter_group_offsets(found.group, {TopicPartition(found.lagging, 0): 8})
         thread = threading.Thread(target=found.load, name="load", daemon=True)
