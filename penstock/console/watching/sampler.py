@@ -3,8 +3,9 @@
 Six parts are asked beside each other, each in its own rhythm and with its own deadline: the brokers, the topics, the
 end offsets, the groups with their lags, the sizes of log dirs, and a small question to each broker whose answer is
 timed. A broker that hangs costs the parts that need it, and no others. A round's questions are bounded: topics and
-groups are taken in turn (rotation.py), and a part that took long pauses longer, so that it is at work for at most one
-part in PAUSE_TIMES of the time.
+groups are taken in turn (rotation.py), and a part whose work grows with the cluster pauses longer after a round that
+took long. To wait for a broker that is away is no work: a round that ended in an error is followed by the next one in
+its rhythm, and so are the two small questions, because just then people look.
 
 All times are those of the monotonic clock that goes on while the machine sleeps. Not here: what the answers mean
 (last_hour.py), and who is told that something has changed.
@@ -40,7 +41,9 @@ PART_SECONDS: Final = 8.0
 PROBE_SECONDS: Final = 2.0
 """A broker that does not answer a small question for this time counts as silent."""
 PAUSE_TIMES: Final = 20
-PAUSE_MS_MAX: Final = 120_000
+PAUSE_MS_MAX: Final = 30_000
+SMALL: Final = ("brokers", "probes")
+"""The parts whose questions stay small, however large the cluster is."""
 REFUSED_PAUSE_MS: Final = 60_000
 """A part that the console's user has no right to is tried again after this time."""
 PARTITIONS_A_ROUND: Final = 3_000
@@ -119,13 +122,15 @@ class Sampler:
                 self._waited.add(part)
                 self._errors[part] = f"no answer within {PART_SECONDS:.0f} s"
             except PenstockError as error:
+                self._waited.add(part)
                 self._errors[part] = str(error)
             except Exception as error:  # an answer that no node of ours gives ends no other part, nor this one for ever
                 self._errors[part] = f"the answer cannot be understood: {type(error).__name__}"
                 _log.exception("the console does not understand an answer: %s", part)
             self._rounds[part] = self._rounds.get(part, 0) + 1
-            took_ms = 0 if part in self._waited else self._clock.boot_ms() - begun_ms
-            await asyncio.sleep(next_pause_ms(pause_ms, took_ms) / 1000)
+            took_ms = self._clock.boot_ms() - begun_ms
+            is_work = part not in SMALL and part not in self._waited
+            await asyncio.sleep(next_pause_ms(pause_ms, took_ms, PAUSE_TIMES if is_work else 0) / 1000)
 
     # -- the parts -----------------------------------------------------------------------------------------------------
 
@@ -204,9 +209,9 @@ class Sampler:
         return f"Sampler({self._hour!r})"
 
 
-def next_pause_ms(every_ms: int, took_ms: int) -> int:
-    """The pause after a round that took so long."""
-    return min(max(every_ms - took_ms, took_ms * PAUSE_TIMES, 1), max(PAUSE_MS_MAX, every_ms))
+def next_pause_ms(every_ms: int, took_ms: int, times: int) -> int:
+    """The pause after a round that took so long, and `times` as long if that is more."""
+    return min(max(every_ms - took_ms, took_ms * times, 1), max(PAUSE_MS_MAX, every_ms))
 
 
 def record_bytes(log_dirs: Mapping[int, BrokerLogDirs], topics: Mapping[str, Any]) -> dict[str, float]:

@@ -39,12 +39,16 @@ class FakeAdmin:
         self.calls: list[str] = []
         self.is_allowed = True
         self.group_error: Exception | None = None
+        self.group_s = 0.0
         self.fenced: set[int] = set()
+        self.contact_s = 0.0
+        """The time until the first broker that is asked has not answered, and another is asked."""
 
     def _now_s(self) -> float:
         return asyncio.get_running_loop().time()
 
     async def describe_cluster(self) -> ClusterInfo:
+        await asyncio.sleep(self.contact_s)
         brokers = tuple(BrokerInfo(n, "h", 9192, fenced=n in self.fenced) for n in (1, 2))
         return ClusterInfo("c", 1, brokers, 0, NodeStanding(1, False, 0, 0, 0, 0, 0, 0, ()))
 
@@ -71,6 +75,7 @@ class FakeAdmin:
         return [GroupListing("g", "Stable", GroupType.CONSUMER, "consumer", 1)]
 
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
+        await asyncio.sleep(self.group_s)
         if self.group_error is not None:
             raise self.group_error
         return {group_id: GroupDescription(group_id, state="Stable") for group_id in group_ids}
@@ -172,11 +177,36 @@ def test_a_cluster_that_does_not_answer_at_all_is_told_of_as_such() -> None:
     assert repr(sampler).startswith("Sampler(LastHour(")
 
 
+def test_a_broker_that_is_gone_is_seen_in_time_although_others_are_asked_after_it() -> None:
+    admin = FakeAdmin()
+
+    def kill() -> None:
+        admin.contact_s = 2.5
+
+    hour, sampler = watch(admin, seconds=30, then=kill)
+    assert sampler.statistics().rounds["brokers"] >= 18  # 15, and one in 2.5 s
+
+    def fence() -> None:
+        admin.fenced.add(2)
+
+    hour, _ = watch(admin, seconds=10, then=fence)
+    assert [event.text for event in hour.timeline.about(broker=2)] == ["broker 2 went out of service"]
+
+
+def test_a_part_that_is_refused_by_an_error_late_is_asked_again_in_its_rhythm() -> None:
+    admin = FakeAdmin()
+    admin.group_error, admin.group_s = CoordinatorNotAvailableError("it is away"), 4.0
+    _, sampler = watch(admin, seconds=30)
+    assert sampler.statistics().rounds["groups"] >= 6
+
+
 def test_a_part_that_takes_long_pauses_longer() -> None:
-    assert next_pause_ms(5_000, 10) == 4_990
-    assert next_pause_ms(5_000, 1_000) == 20_000
-    assert next_pause_ms(5_000, 60_000) == 120_000
-    assert next_pause_ms(5_000, 0) == 5_000
+    assert next_pause_ms(5_000, 10, 20) == 4_990
+    assert next_pause_ms(5_000, 1_000, 20) == 20_000
+    assert next_pause_ms(5_000, 60_000, 20) == 30_000
+    assert next_pause_ms(60_000, 2_000, 20) == 58_000
+    assert next_pause_ms(5_000, 2_500, 0) == 2_500
+    assert next_pause_ms(5_000, 0, 20) == 5_000
 
 
 def test_the_size_of_a_record_is_that_of_all_replicas() -> None:
