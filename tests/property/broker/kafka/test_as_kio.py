@@ -15,6 +15,7 @@ from kio.serial import entity_reader, entity_writer
 
 from broker.groups.records.record_codec import RECORD_CLASSES
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
+from broker.kafka.schemas.quorum import UnregisterControllerRequest, UnregisterControllerResponse
 from broker.kafka_codec.codec import decode, encode
 from broker.kafka_codec.structs import facts_of
 from tests.support.kafka_messages import PAIRS, differences, drawn, spelled
@@ -22,6 +23,8 @@ from tests.support.kafka_messages import PAIRS, differences, drawn, spelled
 DRAWN = 2
 NOT_THERE = {(cls, version) for cls in (ProduceRequest, ProduceResponse) for version in (0, 1, 2)}
 """Kafka 4 has no definition of them, and kio has Kafka's."""
+NOT_YET = {(UnregisterControllerRequest, 0), (UnregisterControllerResponse, 0)}
+"""Newer than the newest Kafka whose definitions kio has."""
 MILLISECOND = datetime.timedelta(milliseconds=1)
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -55,7 +58,7 @@ def same_name(ours: str, theirs: str) -> bool:
 def test_every_version_of_every_message_has_the_bytes_and_the_values_that_kio_has() -> None:
     compared = set()
     there = [(cls, version) for cls, version in PAIRS if cls not in RECORD_CLASSES]
-    for cls, version in sorted(set(there) - NOT_THERE, key=str):
+    for cls, version in sorted(set(there) - NOT_THERE - NOT_YET, key=str):
         theirs_cls = their_class(cls, version)
         read, write = entity_reader(theirs_cls), entity_writer(theirs_cls)
         for seed in range(DRAWN):
