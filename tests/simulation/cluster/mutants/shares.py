@@ -110,7 +110,7 @@ SHARES = (
             FloodKind.DEAF,
             300_000,
             connections=16,
-            parties=3,
+            parties=4,
             stall_ms=30_000,
             seconds=12.0,
             request_bytes=REQUEST_BYTES[1],

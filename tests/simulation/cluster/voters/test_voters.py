@@ -48,7 +48,7 @@ def test_a_quorum_that_begins_static_is_made_dynamic_and_changes_then() -> None:
 
 
 def test_a_new_disk_of_a_voter_takes_its_place_by_a_removal_and_an_addition() -> None:
-    world = World(voting(NEW_DISK, tellings=1)[0])
+    world = World(voting(NEW_DISK, tellings=1, pause_s=0.8)[0])
     sets = world.invariants.quorum.sets
     before = sets.newest.find(2)
     assert not world.run().failures
