@@ -7,10 +7,8 @@ is given `now_ms` by its driver.
 
 from __future__ import annotations
 
-import re
 import time
-from datetime import datetime
-from typing import Final, Protocol
+from typing import Protocol
 
 
 class Clock(Protocol):
@@ -86,32 +84,3 @@ class ManualClock:
         """The machine slept for `ms`."""
         self._suspended_ms += ms
         self._wall_ms += ms
-
-
-# -- times as people write them ----------------------------------------------------------------------------------------
-
-MOMENT_FORMS: Final = "ms since 1970, a time like 2026-01-31T12:00:00Z, or a time before now like -90s, -5m, -2h, -1d"
-UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DIGITS_MAX: Final = 19
-_INT64_MAX: Final = 2**63 - 1
-_BEFORE: Final = re.compile(r"-([0-9]{1,9})([smhd])")
-
-
-def moment_ms(text: str, now_ms: int) -> int | None:
-    """A time, or a time before now, as ms since 1970; None for any other text."""
-    before = _BEFORE.fullmatch(text)
-    if before is not None:
-        return max(0, now_ms - int(before[1]) * UNITS_MS[before[2]])
-    return time_ms(text)
-
-
-def time_ms(text: str) -> int | None:
-    """A time as ms since 1970; local time unless it has a zone. A date before 1970 is 0: every record is later, and a
-    negative time has another meaning on the wire (-1 is the end of the log)."""
-    if text.isascii() and text.isdigit():
-        digits = text.lstrip("0") or "0"
-        return int(digits) if len(digits) <= _DIGITS_MAX and int(digits) <= _INT64_MAX else None
-    try:
-        return max(0, int(datetime.fromisoformat(text).timestamp() * 1000))
-    except (ValueError, OverflowError):
-        return None

@@ -16,7 +16,6 @@ import typer
 from penstock.balance.planner import make_plan
 from penstock.cli.edge.asking import DryRun as BrokerDryRun
 from penstock.cli.edge.asking import Yes, agree
-from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.edge.several import only_or_all, telling_what_was_done
 from penstock.cli.moves.balance import DryRun, finish
 from penstock.cli.moves.cluster_reading import read_cluster
@@ -28,6 +27,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, print_rows, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import BrokerIdNotRegisteredError, ConfigError
+from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
     from penstock.balance.cluster import ClusterState

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.options import AsJson
 from penstock.cli.output import note, print_json, print_table, say
+from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

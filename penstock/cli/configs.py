@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.edge.several import only_or_all, telling_what_was_done
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic, parse_pairs
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin_types import ConfigEntry

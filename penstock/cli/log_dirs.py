@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.edge.asking import DryRun
-from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.edge.places import parse_partition
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.output import count, note, print_json, print_rows, print_table, raise_common_refusal
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError, PenstockError
+from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin

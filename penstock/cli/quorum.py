@@ -14,7 +14,6 @@ import typer
 
 from penstock.cli.cluster import EXIT_CRITICAL
 from penstock.cli.edge.asking import DryRun, Yes, agree
-from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.edge.voters import (
     WITH_ADDRESS,
     WITHOUT_ADDRESS,
@@ -27,6 +26,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_fields, print_json, print_rows, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
     from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from penstock.cli.edge.asking import DryRun, Yes, agree
-from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.edge.places import OnlyPartitions, parse_places, partitions_of
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.output import Human, count, print_json, print_rows, print_table, when
 from penstock.cli.patience.watch import patient_admin
-from penstock.clock import time_ms
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT64_MAX
+from penstock.written.times import time_ms
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin

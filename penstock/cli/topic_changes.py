@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.edge.asking import DryRun, Yes, agree
-from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.edge.several import only_or_all, telling_what_was_done
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic, parse_pairs
 from penstock.cli.output import print_json, say
@@ -21,6 +20,7 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
+from penstock.written.numbers import INT32_MAX, parse_number
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin

@@ -16,8 +16,8 @@ from itertools import islice
 from typing import Any, Final
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
-from penstock.clock import time_ms
 from penstock.plain_text import one_line
+from penstock.written.times import time_ms
 
 NAME_LETTERS_MAX: Final = 300
 """The nodes cut names at 256 letters."""

@@ -11,14 +11,13 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from penstock.errors import PenstockError
+from penstock.written.numbers import INT64_MAX, parse_number
 
 QUERY_BYTES_MAX: Final = 16 * 1024
 FORM_BYTES_MAX: Final = 4 * 1024 * 1024
 """A record of 1 MiB, each byte of it written as three."""
 FIELDS_MAX: Final = 200
 SHOWN_LETTERS_MAX: Final = 64
-INT32_HIGH: Final = 2**31 - 1
-INT64_HIGH: Final = 2**63 - 1
 
 
 class FieldError(PenstockError):
@@ -68,19 +67,20 @@ class Fields:
             raise FieldError(name, "is missing")
         return value or default or ""
 
-    def number(self, name: str, default: int | None = None, low: int = 0, high: int = INT64_HIGH) -> int:
+    def number(self, name: str, default: int | None = None, low: int = 0, high: int = INT64_MAX) -> int:
         """A whole number within limits; without a default it must be given."""
         if not self.has(name) and default is not None:
             return default
         text = self.text(name)
-        digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(INT64_HIGH)):
+        digits = parse_number(text.removeprefix("-"), INT64_MAX)
+        if digits is None:
             raise FieldError(name, f"must be a whole number, not {text[:SHOWN_LETTERS_MAX]!r}")
-        if not low <= int(text) <= high:
-            raise FieldError(name, f"must be from {low} to {high}, not {text}")
-        return int(text)
+        number = -digits if text.startswith("-") else digits
+        if not low <= number <= high:
+            raise FieldError(name, f"must be from {low} to {high}, not {number}")
+        return number
 
-    def maybe_number(self, name: str, low: int = 0, high: int = INT64_HIGH) -> int | None:
+    def maybe_number(self, name: str, low: int = 0, high: int = INT64_MAX) -> int | None:
         """The number, or None for a field that is not given."""
         return self.number(name, None, low, high) if self.has(name) else None
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.bench.report import Samples, report, require_plot
-from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, AsJson, Bootstrap, Compression, complete_topic
 from penstock.cli.output import progress
 from penstock.errors import TimedOutError
+from penstock.written.numbers import INT64_MAX
 
 if TYPE_CHECKING:
     from penstock.client.producer.future import BulkFuture

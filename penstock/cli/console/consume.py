@@ -21,13 +21,14 @@ from penstock.cli.console.consume_poll import poll_once
 from penstock.cli.console.consume_range import parse_range
 from penstock.cli.console.record_format import compile_format, header_text
 from penstock.cli.console.record_json import json_line
-from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.edge.places import parse_places
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
-from penstock.clock import MOMENT_FORMS, SystemClock
+from penstock.clock import SystemClock
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
+from penstock.written.numbers import INT32_MAX, INT64_MAX
+from penstock.written.times import MOMENT_FORMS
 
 if TYPE_CHECKING:
     from penstock import Consumer

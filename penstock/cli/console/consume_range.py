@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from penstock.cli.edge.numbers import INT64_MAX, parse_number
-from penstock.clock import MOMENT_FORMS, moment_ms
 from penstock.errors import ConfigError
 from penstock.types import TopicPartition
+from penstock.written.numbers import INT64_MAX, parse_number
+from penstock.written.times import MOMENT_FORMS, moment_ms
 
 if TYPE_CHECKING:
     from penstock import Consumer

@@ -26,7 +26,6 @@ from penstock.cli.console.produce_lines import (
     parse_separator,
     read_lines,
 )
-from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, Bootstrap, Compression, complete_topic
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.waits import ProduceWait
@@ -39,6 +38,7 @@ from penstock.errors import (
     InvalidRecordError,
     PenstockError,
 )
+from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
     from penstock import Producer

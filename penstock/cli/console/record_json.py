@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.output import bytes_fields
 from penstock.errors import ConfigError
 from penstock.plain_text import plain_json
+from penstock.written.numbers import INT32_MAX, INT64_MAX
 
 FIELDS = ("topic", "partition", "offset", "timestamp_ms", "key", "key_base64", "value", "value_base64", "headers")
 HEADER_FIELDS = ("name", "value", "value_base64")

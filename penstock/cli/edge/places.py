@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.options import complete_topic
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT32_MAX, parse_number
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin

@@ -13,8 +13,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT32_MAX, parse_number
 
 if TYPE_CHECKING:
     from penstock.messages.quorum import QuorumReplicaInfo

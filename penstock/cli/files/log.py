@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.files.log_text import DumpText, RecoveryText, VerifyText
 from penstock.cli.files.tool_process import ToolProcess
 from penstock.cli.options import AsJson
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT64_MAX
 
 app = typer.Typer(help="Show, check and recover the log files of a stopped node.", no_args_is_help=True)
 

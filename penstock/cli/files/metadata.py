@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.files.tool_process import ToolProcess
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT32_MAX, INT64_MAX
 
 EXIT_DIFFERENT = 1
 

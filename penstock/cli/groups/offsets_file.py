@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TextIO
 
-from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX, parse_number
 from penstock.errors import ConfigError
 from penstock.types import TopicPartition
+from penstock.written.numbers import INT32_MAX, INT64_MAX, parse_number
 
 LINES_MAX = 1_000_000
 LINE_LETTERS_MAX = 1_000

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.console.consume_range import parse_moment_ms
-from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.edge.places import parse_places, partitions_of
 from penstock.cli.groups.group_options import GroupId, GroupTopics
 from penstock.cli.groups.offsets_file import read_offsets
@@ -22,6 +21,7 @@ from penstock.cli.output import count, note, print_json, print_table, raise_comm
 from penstock.cli.patience.watch import patient_admin
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT64_MAX
 
 if TYPE_CHECKING:
     from penstock.client.admin.groups.group_types import OffsetReset

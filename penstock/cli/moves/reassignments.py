@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.edge.asking import DryRun
-from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.edge.places import OnlyPartitions, PlaceNames, Places, parse_partition, places_or_all
 from penstock.cli.moves.move_progress import CopyPace, left_bytes
 from penstock.cli.moves.throttling import Throttle, throttled
@@ -24,6 +23,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import count, note, print_json, print_rows, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT32_MAX, parse_number
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin

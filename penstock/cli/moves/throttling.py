@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.output import note
+from penstock.written.numbers import INT64_MAX
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin

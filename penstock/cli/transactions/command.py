@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.edge.asking import DryRun
-from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.edge.places import parse_partition, parse_places, partitions_of
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import count, note, print_fields, print_json, print_rows, print_table, say, when
@@ -15,6 +14,7 @@ from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 from penstock.messages.transactions.atomic_batches import application_of_writer
 from penstock.messages.transactions.listing import TransactionState
+from penstock.written.numbers import INT64_MAX
 
 if TYPE_CHECKING:
     from penstock.client.admin.transactions.transaction_types import HangingTransaction, TransactionDetails

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.client.admin.groups.group_types import OffsetReset
-from penstock.clock import MOMENT_FORMS, moment_ms
-from penstock.console.change import ChangeField, ChangePlan, ConsoleChange, shell_command, text_lines
-from penstock.console.fields import INT32_HIGH, INT64_HIGH, FieldError, Fields
+from penstock.console.change import PLAN_LINES_MAX, ChangeField, ChangePlan, ConsoleChange, shell_command, text_lines
+from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked, address_of
 from penstock.errors import PenstockError
 from penstock.plain_text import plain_json
 from penstock.types import TopicPartition
+from penstock.written.numbers import INT32_MAX, INT64_MAX
+from penstock.written.times import MOMENT_FORMS, moment_ms
 
 TARGETS: Final = ("earliest", "latest", "offset", "shift", "time")
-PLAN_LINES_MAX: Final = 1_000
 
 
 # -- a record ----------------------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def _record(fields: Fields) -> dict[str, Any]:
             raise FieldError("headers", f"{line[:64]!r} must be name=value")
         headers.append({"name": name, "value": text})
     record: dict[str, Any] = {"key": fields.text("key", "") or None, "value": None if is_null else value}
-    partition = fields.maybe_number("partition", 0, INT32_HIGH)
+    partition = fields.maybe_number("partition", 0, INT32_MAX)
     if partition is not None:
         record["partition"] = partition
     return {**record, "headers": headers} if headers else record
@@ -82,7 +82,7 @@ def _target(asked: PageAsked) -> tuple[dict[str, Any], list[str]]:
         offset = fields.number("at")
         return {"to": offset}, ["--to-offset", str(offset)]
     if at == "shift":
-        by = fields.number("at", None, -INT64_HIGH, INT64_HIGH)
+        by = fields.number("at", None, -INT64_MAX, INT64_MAX)
         return {"shift_by": by}, ["--shift-by", str(by)]
     if (at_ms := moment_ms(fields.text("at"), asked.wall_ms)) is None:
         raise FieldError("at", f"must be {MOMENT_FORMS}")
@@ -91,7 +91,7 @@ def _target(asked: PageAsked) -> tuple[dict[str, Any], list[str]]:
 
 async def _reset(asked: PageAsked, *, dry_run: bool) -> tuple[dict[TopicPartition, OffsetReset], list[str]]:
     fields, (target, options) = asked.fields, _target(asked)
-    topic, number = fields.text("topic", ""), fields.maybe_number("partition", 0, INT32_HIGH)
+    topic, number = fields.text("topic", ""), fields.maybe_number("partition", 0, INT32_MAX)
     partitions = None
     if topic:
         every = [TopicPartition(topic, p.partition) for p in (await asked.admin.describe_topic(topic)).partitions]
@@ -150,7 +150,7 @@ def _raise_refusals(errors: Mapping[TopicPartition, PenstockError | None], done:
 
 
 def _moving(fields: Fields) -> TopicPartition:
-    return TopicPartition(fields.text("topic"), fields.number("partition", None, 0, INT32_HIGH))
+    return TopicPartition(fields.text("topic"), fields.number("partition", None, 0, INT32_MAX))
 
 
 async def _plan_cancel(asked: PageAsked) -> ChangePlan:
@@ -159,11 +159,12 @@ async def _plan_cancel(asked: PageAsked) -> ChangePlan:
     if moving is None:
         raise FieldError("partition", f"{at.topic}:{at.partition} is not being moved")
     before = [one for one in moving.replicas if one not in moving.adding_replicas]
+    lines = (f"replicas {list(moving.replicas)} → {before}",)
     return ChangePlan(
         f"The move of {at.topic}:{at.partition} is cancelled; what was copied is deleted.",
         shell_command(asked, ["reassignments", "delete"], [f"{at.topic}:{at.partition}"]),
-        (told := (f"replicas {list(moving.replicas)} → {before}",)),
-        must_hold=told,
+        lines,
+        must_hold=lines,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.console.change import ChangeField, ChangePlan, ConsoleChange, pairs_of, shell_command, text_lines
-from penstock.console.fields import INT32_HIGH, FieldError, Fields
+from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked, address_of
+from penstock.written.numbers import INT32_MAX
 
 CLUSTER_DEFAULT: Final = -1
 NAME: Final = ChangeField("name", "Topic", is_needed=True)
@@ -14,8 +15,8 @@ NAME: Final = ChangeField("name", "Topic", is_needed=True)
 
 def _counts(fields: Fields) -> tuple[int, int]:
     """Partitions and replicas; -1 is the cluster's default."""
-    partitions = fields.number("partitions", CLUSTER_DEFAULT, -1, INT32_HIGH)
-    return partitions, fields.number("replicas", CLUSTER_DEFAULT, -1, INT32_HIGH)
+    partitions = fields.number("partitions", CLUSTER_DEFAULT, -1, INT32_MAX)
+    return partitions, fields.number("replicas", CLUSTER_DEFAULT, -1, INT32_MAX)
 
 
 async def _plan_create(asked: PageAsked) -> ChangePlan:
@@ -86,12 +87,13 @@ async def _alter_configs(asked: PageAsked) -> str:
 async def _plan_delete(asked: PageAsked) -> ChangePlan:
     name = asked.fields.text("name")
     topic = await asked.admin.describe_topic(name)
+    lines = (f"{topic.partition_count} partitions, id {topic.topic_id}",)
     return ChangePlan(
         f"Topic {name} and all its records are deleted. It cannot be undone.",
         shell_command(asked, ["topics", "delete", "--yes"], [name]),
-        (told := (f"{topic.partition_count} partitions, id {topic.topic_id}",)),
+        lines,
         confirm=name,
-        must_hold=told,
+        must_hold=lines,
     )
 
 

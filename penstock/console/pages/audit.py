@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
-from penstock.clock import MOMENT_FORMS, moment_ms
 from penstock.console.audit_line import AuditLine, audit_line
 from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
 from penstock.console.pages.records import ROWS_ASKED_MAX, read_newest
+from penstock.written.times import MOMENT_FORMS, moment_ms
 
 AUDIT_FIELDS: Final = ("principal", "api", "outcome", "resource", "text", "before", "count")
 ROWS_USUAL: Final = 100

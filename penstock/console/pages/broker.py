@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from penstock.console.fields import INT32_HIGH
 from penstock.console.page import PageAsked
 from penstock.console.pages.brokers import BrokerRow, broker_row, log_dirs_or_refusal
 from penstock.errors import ApiError, BrokerIdNotRegisteredError
 from penstock.messages.configs import ConfigEntry
+from penstock.written.numbers import INT32_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class BrokerView:
 
 async def show_broker(asked: PageAsked) -> BrokerView:
     """Asks the cluster for the broker, and the broker for the rest."""
-    node_id = asked.fields.number("id", None, 0, INT32_HIGH)
+    node_id = asked.fields.number("id", None, 0, INT32_MAX)
     described = {one.broker.node_id: one for one in await asked.admin.describe_brokers()}
     if node_id not in described:
         known = ", ".join(map(str, described))

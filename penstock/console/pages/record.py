@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
-from penstock.console.fields import INT32_HIGH, FieldError
+from penstock.console.fields import FieldError
 from penstock.console.page import PageAsked
 from penstock.console.pages.record_forms import FORMS
 from penstock.console.pages.records import FETCH_BYTES, POLL_MS, RecordView, ShownLimits, chosen_partitions, record_view
+from penstock.written.numbers import INT32_MAX
 
 WHOLE_BYTES_MAX: Final = 1024 * 1024
 WHOLE: Final = ShownLimits(bytes_max=WHOLE_BYTES_MAX, headers_max=200, header_bytes_max=4_096)
@@ -38,7 +39,7 @@ async def show_record(asked: PageAsked) -> OneRecordView:
 
 async def read_record(asked: PageAsked) -> ConsumerRecord:
     """The record at an offset; FieldError where there is none."""
-    topic, number = asked.fields.text("topic"), asked.fields.number("partition", None, 0, INT32_HIGH)
+    topic, number = asked.fields.text("topic"), asked.fields.number("partition", None, 0, INT32_MAX)
     offset = asked.fields.number("offset")
     async with asked.reading.turn(asked.user), asked.link.consumer(fetch_max_bytes=FETCH_BYTES) as consumer:
         (at,) = chosen_partitions(topic, await consumer.partitions_for(topic), number)

@@ -14,12 +14,13 @@ from typing import Final, Protocol
 
 from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
-from penstock.clock import MOMENT_FORMS, moment_ms
-from penstock.console.fields import INT32_HIGH, FieldError, Fields
+from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
 from penstock.console.pages.record_forms import FORMS, ShownBytes, shown_bytes
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.types import TopicPartition
+from penstock.written.numbers import INT32_MAX
+from penstock.written.times import MOMENT_FORMS, moment_ms
 
 ROWS_USUAL: Final = 50
 ROWS_ASKED_MAX: Final = 500
@@ -195,7 +196,7 @@ async def show_records(asked: PageAsked) -> RecordsView:
         asked.link.consumer(isolation_level=isolation, fetch_max_bytes=FETCH_BYTES) as consumer,
     ):
         every = await consumer.partitions_for(topic)
-        chosen = tuple(chosen_partitions(topic, every, fields.maybe_number("partition", 0, INT32_HIGH)))
+        chosen = tuple(chosen_partitions(topic, every, fields.maybe_number("partition", 0, INT32_MAX)))
         await consumer.assign(chosen)
         ends = await consumer.end_offsets(chosen)
         plan = ReadPlan(chosen, ends, count, RecordFilter.of(fields), start == "newest")
@@ -294,8 +295,8 @@ async def _read(
         if not plan.is_newest and len(found) >= plan.count:
             return found[: plan.count], spent.read, f"{plan.count} rows were asked for"
         if spent.read >= RECORDS_READ_MAX or spent.size_bytes >= BYTES_READ_MAX:
-            told = f"it has read {spent.read:,} records, {spent.size_bytes:,} bytes; ask for a narrower part"
-            return _newest(found, plan), spent.read, told
+            reason = f"it has read {spent.read:,} records, {spent.size_bytes:,} bytes; ask for a narrower part"
+            return _newest(found, plan), spent.read, reason
         if not batch:
             break
         if asyncio.get_running_loop().time() >= spent.stop_at:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin.transactions.transaction_types import TransactionDetails, TransactionOverview
-from penstock.console.fields import INT64_HIGH
 from penstock.console.page import PageAsked, Slice
 from penstock.messages.transactions.listing import TransactionState
+from penstock.written.numbers import INT64_MAX
 
 STATES: Final = tuple(state.value for state in TransactionState)
 MINUTE_MS: Final = 60_000
@@ -39,7 +39,7 @@ class TransactionView:
 async def show_transactions(asked: PageAsked) -> TransactionsView:
     """Asks every coordinator."""
     wanted, state = asked.fields.text("filter", ""), asked.fields.choice("state", ("", *STATES), "")
-    minutes = asked.fields.maybe_number("open_for", 0, INT64_HIGH // MINUTE_MS)
+    minutes = asked.fields.maybe_number("open_for", 0, INT64_MAX // MINUTE_MS)
     found = await asked.admin.list_transactions(
         states=(state,) if state else (), open_for_ms=None if minutes is None else minutes * MINUTE_MS
     )

@@ -1,8 +1,8 @@
 """Bounds of the numbers that a user types, and the parser of numbers inside a longer text (`orders-0=4,5,1`).
 
-An option takes its bounds from here (`min=0, max=INT32_MAX`), so that typer refuses any other number in one line; a
-test walks all commands and finds a number without bounds. Python's own `int` would take digits of any alphabet and
-numbers of any size, which fail later, in the middle of a request.
+An option of a command takes its bounds from here (`min=0, max=INT32_MAX`), so that typer refuses any other number in
+one line; a test walks all commands and finds a number without bounds. The console's fields do the same. Python's own
+`int` would take digits of any alphabet and numbers of any size, which fail later, in the middle of a request.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import typer
 
 from penstock.cli.configs import alter
 from penstock.cli.console.consume_range import parse_moment_ms, parse_range
-from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX, parse_number
 from penstock.cli.log_dirs import parse_log_dir_moves
 from penstock.cli.main import app
 from penstock.cli.moves.reassignments import parse_moves, parse_plan
@@ -20,6 +19,7 @@ from penstock.cli.output import when
 from penstock.cli.records import parse_time_ms
 from penstock.cli.topic_changes import parse_assignment
 from penstock.errors import ConfigError
+from penstock.written.numbers import INT32_MAX, INT64_MAX, parse_number
 
 
 def commands(group: typer.Typer) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.clock import moment_ms
+from penstock.written.times import moment_ms
 
 NOW_MS = 1_800_000_000_000
 

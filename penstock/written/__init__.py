@@ -1,0 +1,1 @@
+"""Numbers and times as people write them, in options of commands and fields of pages."""
