@@ -154,7 +154,7 @@ def processor_ms(pid: int) -> float:
 
 
 async def browse(url: str, browsers: int) -> None:
-    """As many tabs, until the process is ended."""
+    """Keeps as many tabs open until the process is ended."""
     limits = httpx.Limits(max_connections=4 * browsers)
     async with httpx.AsyncClient(base_url=url, timeout=None, limits=limits) as client, asyncio.TaskGroup() as tabs:
         for number in range(browsers):

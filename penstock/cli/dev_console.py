@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.cli.web_console import DEFAULT_CONSOLE_HOST, DEFAULT_CONSOLE_PORT, origins_of
+from penstock.cli.web_console import origins_of
+from penstock.console.settings import DEFAULT_CONSOLE_HOST, DEFAULT_CONSOLE_PORT, ConsoleSettings
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ def dev_console(cluster: Cluster, port: int = DEFAULT_CONSOLE_PORT) -> Iterator[
     from penstock.console.app import create_app
     from penstock.console.live import moving_routes
     from penstock.console.serving import ServingThread, listen
-    from penstock.console.settings import ConsoleSettings
     from penstock.console.watching.cluster_watch import ClusterWatch
 
     try:

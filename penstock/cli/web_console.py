@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -19,15 +19,11 @@ from penstock.addresses import is_loopback
 from penstock.cli.dev_ports import PORT_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, say
+from penstock.console.settings import DEFAULT_CONSOLE_HOST, DEFAULT_CONSOLE_PORT, ConsoleSettings
 from penstock.errors import ConfigError, MissingDependencyError
 from penstock.types import Endpoint
 
-if TYPE_CHECKING:
-    from penstock.console.settings import ConsoleSettings
-
 PACKAGES: Final = ("starlette", "uvicorn", "jinja2")
-DEFAULT_CONSOLE_HOST: Final = "127.0.0.1"
-DEFAULT_CONSOLE_PORT: Final = 9180
 OF_CONNECTIONS: Final = ("tls", "tls_ca", "tls_server_name")
 """The options that every user's connection has; the others are the console's own user."""
 
@@ -155,7 +151,6 @@ def settings_of(
     """The settings, with the options of connections from the variables. Those of a user are the console's own, and are
     taken out of the variables of this process, so that no other connection has them."""
     from penstock.client.options.security_options import VARIABLES, with_security
-    from penstock.console.settings import ConsoleSettings
 
     found: dict[str, Any] = with_security("Console", {}, variables)
     for variable in VARIABLES.values():

@@ -70,7 +70,7 @@ class ConsoleWatch(Protocol):
     """A task beside the pages, which they may look at."""
 
     def stop(self) -> None:
-        """The console begins to end: whoever waits for news is told."""
+        """The console begins to end: whoever waits for news hears of it."""
         ...
 
     async def run(self) -> None:

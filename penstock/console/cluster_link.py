@@ -15,12 +15,9 @@ from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.producer.async_producer import AsyncProducer
 from penstock.clock import Clock
+from penstock.console.call_limits import CALL_MS, REQUEST_MS
 from penstock.errors import TimedOutError
 
-CALL_MS: Final = 8_000
-"""Limit for one call of a client: a person waits."""
-REQUEST_MS: Final = 2_500
-"""Limit for one request: a call that met a broker that hangs has time to ask another one."""
 CONTACT_MS: Final = 3_000
 PAGE_SECONDS: Final = 10.0
 ANSWERS_MAX: Final = 64

@@ -61,7 +61,7 @@ class UncertainChangeError(PenstockError):
 
 
 def failure_page(error: BaseException) -> WebFailure:
-    """The failure that a person is told of."""
+    """The failure as a person reads it."""
     name = error.kafka_name if isinstance(error, ApiError) else type(error).__name__
     text = str(error)[:TEXT_LETTERS_MAX]
     if isinstance(error, FieldError):

@@ -52,15 +52,15 @@ async def show_groups(asked: PageAsked) -> GroupsView:
 
 async def _row(asked: PageAsked, group: GroupListing, turns: asyncio.Semaphore) -> GroupRow:
     """A group whose coordinator does not answer holds up no other's row."""
-    lag, told = None, ""
+    lag, reason = None, ""
     async with turns:
         try:
             lags = await asked.admin.group_lag(group.group_id)
             known = [one.lag for one in lags.values()]
             lag = sum(one for one in known if one is not None)
-            told = next((str(one.error) for one in lags.values() if one.error is not None), "")
+            reason = next((str(one.error) for one in lags.values() if one.error is not None), "")
         except GroupIdNotFoundError:
-            told = "it was deleted just now"
+            reason = "it was deleted just now"
         except ApiError as error:
-            told = str(error)
-    return GroupRow(group.group_id, group.state, str(group.group_type), group.coordinator_id, lag, told)
+            reason = str(error)
+    return GroupRow(group.group_id, group.state, str(group.group_type), group.coordinator_id, lag, reason)

@@ -108,14 +108,14 @@ async def show_plan(asked: PageAsked) -> PlanView:
     )
     state = cluster_state(cluster.brokers, topics, log_dirs)
     if len(state.partitions) > PLANNED_MAX:
-        plan, told = (
+        plan, reason = (
             Plan((), (), (), ()),
             f"a plan for {len(state.partitions):,} partitions takes long: ask the command",
         )
     elif Goal.BYTES in goals and any(one.size_bytes is None for one in state.partitions):
-        plan, told = Plan((), (), (), ()), "the sizes of some partitions are not known; leave bytes out"
+        plan, reason = Plan((), (), (), ()), "the sizes of some partitions are not known; leave bytes out"
     else:
-        plan, told = await asyncio.to_thread(make_plan, state, goals), ""
+        plan, reason = await asyncio.to_thread(make_plan, state, goals), ""
     return PlanView(
         by=by,
         goals=tuple(GOALS),
@@ -128,5 +128,5 @@ async def show_plan(asked: PageAsked) -> PlanView:
         elections=plan.elections[:MOVES_SHOWN_MAX],
         reassignments_total=len(plan.reassignments),
         elections_total=len(plan.elections),
-        too_large=told,
+        too_large=reason,
     )

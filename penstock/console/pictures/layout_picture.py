@@ -67,10 +67,10 @@ def layout_svg(layout: LayoutView, picture_id: str = "layout") -> str:
     width = LABEL_WIDTH + column * max(len(layout.brokers), 1) + 20
     height = HEAD_HEIGHT + CELL * len(layout.rows) + 10
     short = [row.label for row in layout.rows if len(row.isr) < len(row.replicas)]
-    told = f"{len(layout.rows)} partitions over {len(layout.brokers)} brokers."
-    told += f" Not all replicas are in sync: {', '.join(short[:10])}." if short else " All replicas are in sync."
+    words = f"{len(layout.rows)} partitions over {len(layout.brokers)} brokers."
+    words += f" Not all replicas are in sync: {', '.join(short[:10])}." if short else " All replicas are in sync."
     picture = SvgPicture(
-        width=width, height=height, title="Replicas by broker and rack", description=told, picture_id=picture_id
+        width=width, height=height, title="Replicas by broker and rack", description=words, picture_id=picture_id
     )
     _heads(picture, layout.brokers, column, height)
     for number, row in enumerate(layout.rows):

@@ -24,9 +24,9 @@ def lines_svg(title: str, lines: Mapping[str, Series], *, unit: str, picture_id:
     thin = {name: thinned(numbers) for name, numbers in shown.items()}
     top = max((number for numbers in thin.values() for number in numbers if number is not None), default=0.0)
     last = {name: next((n for n in reversed(numbers) if n is not None), None) for name, numbers in shown.items()}
-    told = "; ".join(f"{name}: {_number(number, unit)} now" for name, number in last.items())
+    words = "; ".join(f"{name}: {_number(number, unit)} now" for name, number in last.items())
     picture = SvgPicture(
-        width=WIDTH, height=HEIGHT, title=title, description=told or "Nothing is known yet.", picture_id=picture_id
+        width=WIDTH, height=HEIGHT, title=title, description=words or "Nothing is known yet.", picture_id=picture_id
     )
     bottom = HEIGHT - 24
     picture.line(LEFT, bottom, WIDTH - 8, bottom, "rule")

@@ -1,7 +1,7 @@
 """Finds what has happened between two looks at a cluster: elections, ISR changes, brokers that came and went, moves.
 
 Remembers of each partition its leader, its leader epoch, its ISR and its move, in small arrays. The first look at a
-thing is no event. Several changes between two looks are one event: a leader that went and came back is told by its
+thing is no event. Several changes between two looks are one event: a leader that went and came back is seen by its
 epoch. Pure. Not here: how often the cluster is looked at, and how many events are kept (timeline.py).
 """
 
@@ -16,7 +16,7 @@ from penstock.console.watching.timeline import EventKind, TimelineEvent, named_p
 from penstock.types import NO_LEADER
 
 PARTITIONS_MAX = 50_000
-"""Partitions that are remembered; of topics beyond it, by name, no event is told."""
+"""Partitions that are remembered; of topics beyond it, by name, there is no event."""
 ISRS_MAX = 5_000
 
 
@@ -63,9 +63,9 @@ class ClusterChanges:
         self._controller_id = controller_id
         if was is not None and was != controller_id:
             text = f"the controller is broker {controller_id} now" if controller_id >= 0 else "no controller answers"
-            told = f"{text}; before, it was {was}" if was >= 0 else text
+            words = f"{text}; before, it was {was}" if was >= 0 else text
             brokers = tuple(sorted(one for one in (was, controller_id) if one >= 0))
-            yield TimelineEvent(EventKind.CONTROLLER, told, brokers=brokers)
+            yield TimelineEvent(EventKind.CONTROLLER, words, brokers=brokers)
 
     def of_probes(self, probes: Mapping[int, float | None]) -> Iterator[TimelineEvent]:
         """Brokers that stopped to answer the console, or answer again."""
@@ -150,8 +150,8 @@ def _broker_events(broker_id: int, was: BrokerInfo | None, now: BrokerInfo | Non
         if was.fenced and not now.fenced:
             yield event(EventKind.BROKER_BACK, "is in service again")
         if now.cordoned != was.cordoned:
-            told = "gets no new replicas: it is cordoned" if now.cordoned else "gets new replicas again"
-            yield event(EventKind.BROKER_CORDONED, told)
+            words = "gets no new replicas: it is cordoned" if now.cordoned else "gets new replicas again"
+            yield event(EventKind.BROKER_CORDONED, words)
 
 
 def _topic_event(
@@ -164,8 +164,8 @@ def _topic_events(topic: TopicDescription, was: _Remembered) -> Iterator[Timelin
     """The events in the partitions of a topic that was there before."""
     known = topic.partitions[: len(was.leaders)]
     if (more := len(topic.partitions) - len(known)) > 0:
-        told = f"has {more} more partition{'s' * (more > 1)}: {len(topic.partitions)}"
-        yield _topic_event(EventKind.TOPIC_GREW, topic.name, told, count=more)
+        words = f"has {more} more partition{'s' * (more > 1)}: {len(topic.partitions)}"
+        yield _topic_event(EventKind.TOPIC_GREW, topic.name, words, count=more)
     yield from _elections(topic.name, known, was)
     yield from _isr_changes(topic.name, known, was)
     yield from _moves(topic.name, topic.partitions, was)
@@ -180,16 +180,16 @@ def _elections(topic: str, known: Sequence[PartitionInfo], was: _Remembered) -> 
         named, count = named_partitions(partitions), len(partitions)
         brokers = [one for one in (before, after) if one != NO_LEADER]
         if after == NO_LEADER:
-            told = f"has no leader of {named}; it was broker {before}"
-            yield _topic_event(EventKind.OFFLINE, topic, told, brokers=brokers, count=count)
+            words = f"has no leader of {named}; it was broker {before}"
+            yield _topic_event(EventKind.OFFLINE, topic, words, brokers=brokers, count=count)
             continue
         if before == NO_LEADER:
-            told = f"has a leader of {named} again: broker {after}"
+            words = f"has a leader of {named} again: broker {after}"
         elif before == after:
-            told = f"elected broker {after} once more, for {named}"
+            words = f"elected broker {after} once more, for {named}"
         else:
-            told = f"elected broker {after} in place of {before}, for {named}"
-        yield _topic_event(EventKind.ELECTION, topic, told, brokers=brokers, count=count)
+            words = f"elected broker {after} in place of {before}, for {named}"
+        yield _topic_event(EventKind.ELECTION, topic, words, brokers=brokers, count=count)
 
 
 def _isr_changes(topic: str, known: Sequence[PartitionInfo], was: _Remembered) -> Iterator[TimelineEvent]:
@@ -202,11 +202,11 @@ def _isr_changes(topic: str, known: Sequence[PartitionInfo], was: _Remembered) -
         if new := tuple(sorted(now - set(before))):
             came.setdefault(new, []).append(p.partition)
     for brokers, partitions in sorted(left.items()):
-        told = f"lost {_brokers(brokers)} from the ISR of {named_partitions(partitions)}"
-        yield _topic_event(EventKind.ISR_SHRINK, topic, told, brokers=brokers, count=len(partitions))
+        words = f"lost {_brokers(brokers)} from the ISR of {named_partitions(partitions)}"
+        yield _topic_event(EventKind.ISR_SHRINK, topic, words, brokers=brokers, count=len(partitions))
     for brokers, partitions in sorted(came.items()):
-        told = f"has {_brokers(brokers)} in the ISR of {named_partitions(partitions)} again"
-        yield _topic_event(EventKind.ISR_EXPAND, topic, told, brokers=brokers, count=len(partitions))
+        words = f"has {_brokers(brokers)} in the ISR of {named_partitions(partitions)} again"
+        yield _topic_event(EventKind.ISR_EXPAND, topic, words, brokers=brokers, count=len(partitions))
 
 
 def _moves(topic: str, partitions: Sequence[PartitionInfo], was: _Remembered) -> Iterator[TimelineEvent]:
@@ -214,8 +214,8 @@ def _moves(topic: str, partitions: Sequence[PartitionInfo], was: _Remembered) ->
     if began := sorted(moving.keys() - was.moves.keys()):
         brokers = sorted({broker for partition in began for broker in moving[partition]})
         to = f" to {_brokers(brokers)}" if brokers else ""
-        told = f"begins to move {named_partitions(began)}{to}"
-        yield _topic_event(EventKind.MOVE_BEGAN, topic, told, brokers=brokers, count=len(began))
+        words = f"begins to move {named_partitions(began)}{to}"
+        yield _topic_event(EventKind.MOVE_BEGAN, topic, words, brokers=brokers, count=len(began))
     if ended := sorted(was.moves.keys() - moving.keys()):
         replicas = {p.partition: set(p.replicas) for p in partitions}
         done = [one for one in ended if replicas.get(one, set()) >= set(was.moves[one])]
@@ -223,8 +223,8 @@ def _moves(topic: str, partitions: Sequence[PartitionInfo], was: _Remembered) ->
         for numbers, what in ((done, "has moved"), (cancelled, "has given up the move of")):
             if numbers:
                 brokers = sorted({broker for partition in numbers for broker in was.moves[partition]})
-                told = f"{what} {named_partitions(numbers)}"
-                yield _topic_event(EventKind.MOVE_ENDED, topic, told, brokers=brokers, count=len(numbers))
+                words = f"{what} {named_partitions(numbers)}"
+                yield _topic_event(EventKind.MOVE_ENDED, topic, words, brokers=brokers, count=len(numbers))
 
 
 def _brokers(brokers: Sequence[int]) -> str:

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.clock import Clock, SystemClock
+from penstock.console.call_limits import CALL_MS, REQUEST_MS
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.last_hour import HourLimits, LastHour
 from penstock.console.watching.live_feed import LiveFeed
 from penstock.console.watching.sampler import Sampler
 from penstock.errors import AuthenticationFailedError, PenstockError
 
-CALL_MS: Final = 6_000
 FIRST_TRIES_SECONDS: Final = 2.0
 REFUSED_SECONDS: Final = 60.0
 NO_USER: Final = (
@@ -55,7 +55,7 @@ class ClusterWatch:
 
     @property
     def part_errors(self) -> dict[str, str]:
-        """Why parts of the cluster were not told of the last time, by their names."""
+        """Why parts of the cluster gave no answer the last time, by their names."""
         return {} if self.sampler is None else dict(self.sampler.statistics().errors)
 
     @property
@@ -78,14 +78,14 @@ class ClusterWatch:
         return max(0, self.clock.boot_ms() - at_ms)
 
     def stop(self) -> None:
-        """The console begins to end: whoever waits for news is told."""
+        """The console begins to end: whoever waits for news hears of it."""
         self.feed.note()
 
     async def run(self) -> None:
         """Reaches the cluster, and asks until it is cancelled."""
         options = {"client_id": "penstock-console-watch", **self._settings.connection, **self._settings.own_login}
         admin = self._make_admin(
-            self._settings.bootstrap, **options, request_timeout_ms=CALL_MS, default_api_timeout_ms=CALL_MS
+            self._settings.bootstrap, **options, request_timeout_ms=REQUEST_MS, default_api_timeout_ms=CALL_MS
         )
         try:
             await self._reach(admin)

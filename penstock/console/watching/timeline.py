@@ -156,6 +156,6 @@ def merged(alike: Sequence[TimelineEvent]) -> Sequence[TimelineEvent]:
 
 def named_partitions(partitions: Sequence[int]) -> str:
     """`partition 3`, or `partitions 0, 1, 2 and 9 more`."""
-    told = ", ".join(map(str, partitions[:PARTITIONS_NAMED_MAX]))
+    named = ", ".join(map(str, partitions[:PARTITIONS_NAMED_MAX]))
     more = len(partitions) - PARTITIONS_NAMED_MAX
-    return f"partition{'s' * (len(partitions) > 1)} {told}" + (f" and {more} more" if more > 0 else "")
+    return f"partition{'s' * (len(partitions) > 1)} {named}" + (f" and {more} more" if more > 0 else "")

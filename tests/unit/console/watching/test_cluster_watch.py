@@ -64,6 +64,7 @@ def test_a_cluster_is_watched_as_the_consoles_own_user() -> None:
     assert (first, watch.why_not, watch.part_errors) == ("", "", {})
     assert client.options["username"] == "eye" and client.options["tls"] is True
     assert watch.hour.watched_ms >= 15_000 and watch.feed.version > 20
+    assert 2 * client.options["request_timeout_ms"] < client.options["default_api_timeout_ms"]  # another one is asked
     assert client.is_closed
     assert watch.newest_wall_ms <= watch.clock.wall_ms() < watch.newest_wall_ms + 2_000
     assert watch.ago_ms(watch.clock.boot_ms() - 7) == 7
