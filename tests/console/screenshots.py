@@ -13,11 +13,13 @@ import tempfile
 import time
 from pathlib import Path
 
+import httpx
 from playwright.sync_api import sync_playwright
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from tests.support.console_server import serving_console
+from tests.support.waiting import wait_until
 
 SECONDS = 20
 WAIT_MS = 60_000
@@ -35,7 +37,7 @@ def main() -> None:
     with Cluster(nodes=3, node_configs=racks) as cluster, serving_console(cluster.bootstrap) as url:
         live(cluster)
         cluster.kill(2)
-        time.sleep(5)  # the session of the node ends, and the console looks
+        wait_until(lambda: "broker 2 went out of service" in httpx.get(f"{url}/events.json").text)
         shoot(url, options.paths, options.output, "dark" if options.dark else "light")
 
 

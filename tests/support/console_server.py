@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import uvicorn
 
 from penstock.clock import Clock
 from penstock.console.app import create_app
 from penstock.console.cluster_link import ClusterLink
 from penstock.console.live import moving_routes
-from penstock.console.serving import listen
+from penstock.console.serving import ServingThread, listen
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.last_hour import HourLimits
-from tests.support.waiting import wait_until
 
 HOST = "127.0.0.1"
 STEP_MS = 500
@@ -43,14 +39,5 @@ def serving_console(
             else ClusterWatch(wanted, limits=limits, make_admin=make_admin)
         )
         app = create_app(wanted, watch=watch, more=moving_routes, make_link=make_link)
-        config = uvicorn.Config(app, ws="none", http="h11", lifespan="on", log_config=None, access_log=False)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="console", daemon=True)
-        thread.start()
-        try:
-            wait_until(lambda: server.started)
+        with ServingThread(app, listening):
             yield url
-        finally:
-            app.state.console.stop()
-            server.should_exit = True
-            thread.join(30)

@@ -156,8 +156,8 @@ not (64 MiB), and a share of answers."""
 PIECES: Final = Bounds(rate=0.35)
 """A quarter of the loop goes in pieces of 50 ms, because protobuf decodes a message in one; each holds up a client that
 waits for every answer."""
-MANY_PARTITIONS: Final = Bounds(rate=0.35, memory_mib=224)
-"""A quarter of the loop goes to decoding, and about as much to what handlers do with 500 partitions of each message."""
+MANY_PARTITIONS: Final = Bounds(memory_mib=224)
+"""30 connections have four streams each."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
 LOOK_UPS: Final = Bounds(rate=0.35, figures={"look_up_s": 1.5})
