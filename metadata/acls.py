@@ -1,64 +1,23 @@
-"""ACLs as the metadata has them: between a binding and its record, and which bindings may be made at all.
+"""ACLs as the metadata has them: between a binding and its record.
 
-A word that this node does not know stops it: an ACL that it left out might be one that denies. Not here: what follows
-from many of them (`broker/authorization/`), and the decisions to make and remove them (`controller/acls.py`).
+A word that this node does not know stops it: an ACL that it left out might be one that denies. Not here: which ACLs may
+be made (`penstock/messages/security/acl_rules.py`), what follows from many of them (`broker/authorization/`), and the
+decisions to make and remove them (`controller/acls.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from metadata.addresses import check_address
 from metadata.records import AccessControlEntryRecord
-from penstock.errors import InvalidRequestError, InvariantViolation
+from penstock.errors import InvariantViolation
 from penstock.messages.security.acls import (
-    CLUSTER_NAME,
-    USER_TYPE,
-    WILDCARD,
     AclBinding,
     Operation,
     PatternType,
     Permission,
     ResourceType,
 )
-
-TEXT_MAX: Final = 1_024
-"""Characters of a name or a principal: distinguished names are long, and every node keeps every ACL in memory."""
-_OF_ALL: Final = frozenset({Operation.ALL})
-OPERATIONS: Final[Mapping[ResourceType, frozenset[Operation]]] = {
-    ResourceType.TOPIC: _OF_ALL
-    | {
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    },
-    ResourceType.GROUP: _OF_ALL
-    | {
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    },
-    ResourceType.CLUSTER: _OF_ALL
-    | {
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-    },
-    ResourceType.TRANSACTIONAL_ID: _OF_ALL | {Operation.WRITE, Operation.DESCRIBE},
-}
-"""The operations that each type of resource has, as Kafka's tools list them."""
 
 
 class AclTable:
@@ -133,40 +92,3 @@ def acl_of(record: AccessControlEntryRecord) -> AclBinding:
         )
     except KeyError as error:
         raise InvariantViolation(f"{record}: {error} is not known; this node is older than the cluster") from None
-
-
-def check_acl(acl: AclBinding) -> None:
-    """InvalidRequestError for one that would never count, or whose words are a filter's."""
-    if acl.resource_type not in OPERATIONS:
-        kinds = ", ".join(kind.value for kind in OPERATIONS)
-        raise InvalidRequestError(f"an ACL cannot be of resource type {acl.resource_type.value!r}; give one of {kinds}")
-    if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise InvalidRequestError(f"an ACL's pattern is literal or prefixed, not {acl.pattern_type.value!r}")
-    if acl.permission not in (Permission.ALLOW, Permission.DENY):
-        raise InvalidRequestError(f"an ACL allows or denies; {acl.permission.value!r} is neither")
-    if acl.operation not in OPERATIONS[acl.resource_type]:
-        known = ", ".join(sorted(one.value for one in OPERATIONS[acl.resource_type]))
-        raise InvalidRequestError(
-            f"there is no operation {acl.operation.value} on a {acl.resource_type.value}; give one of {known}"
-        )
-    _check_name(acl)
-    kind, _, name = acl.principal.partition(":")
-    if kind != USER_TYPE or not name:
-        raise InvalidRequestError(f"{acl.principal[:64]!r} is no principal: give {USER_TYPE}:NAME, or {USER_TYPE}:*")
-    if len(acl.principal) > TEXT_MAX:
-        raise InvalidRequestError(f"a principal has at most {TEXT_MAX} characters, not {len(acl.principal)}")
-    _check_host(acl.host)
-
-
-def _check_name(acl: AclBinding) -> None:
-    if not acl.resource_name:
-        raise InvalidRequestError(f"an ACL names its {acl.resource_type.value}; {WILDCARD} is every one")
-    if len(acl.resource_name) > TEXT_MAX:
-        raise InvalidRequestError(f"a resource's name has at most {TEXT_MAX} characters, not {len(acl.resource_name)}")
-    if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
-        raise InvalidRequestError(f"the only name of the cluster is {CLUSTER_NAME!r}, not {acl.resource_name[:64]!r}")
-
-
-def _check_host(host: str) -> None:
-    if host != WILDCARD:
-        check_address(host, f"an ACL counts for one IP address, or for {WILDCARD}, every host")

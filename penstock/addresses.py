@@ -3,7 +3,7 @@ of them are one machine's.
 
 The kernel tells the address of an IPv4 client as IPv6, ::ffff:10.0.0.7, where a socket takes both. Such an address is
 10.0.0.7 here. gRPC gives a link-local address with its zone (fe80::1%2), a socket without it; here it has no zone. Not
-here: where an address may stand (`metadata/addresses.py`), and what follows from it.
+here: where an address may stand, and what follows from it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ import ipaddress
 from functools import lru_cache
 from typing import Final
 
+from penstock.errors import InvalidRequestError
+
 _KEPT: Final = 4_096
 _NETWORK_BITS: Final = 64
+_SHOWN: Final = 64
 
 
 @lru_cache(_KEPT)
@@ -26,6 +29,17 @@ def as_connected(text: str) -> str:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(address)
+
+
+def check_address(text: str, remedy: str) -> None:
+    """InvalidRequestError for what is no address, or not written as a connection has it."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise InvalidRequestError(f"{text[:_SHOWN]!r} is no address: {remedy}") from None
+    written = as_connected(text)
+    if written != text:
+        raise InvalidRequestError(f"write the address {text!r} as {written!r}: connections from it have that form")
 
 
 @lru_cache(_KEPT)
@@ -51,3 +65,14 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
+
+
+def ip_version(host: str) -> int | None:
+    """4 or 6, by which sockets reach the address; None for text that is no address. An IPv4 address in IPv6's form
+    gives None too: systems differ in it."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    is_mapped = isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
+    return None if is_mapped else address.version

@@ -12,9 +12,9 @@ import os
 from broker.config.log_levels import parse_log_levels
 from broker.config.node_config import NodeConfig
 from broker.config.security_check import check_security
-from metadata.addresses import ip_version
 from metadata.cordon import EVERY_DIR
 from metadata.listeners import CLIENT_LISTENERS_MAX, CONTROLLER_LISTENER
+from penstock.addresses import ip_version
 from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from metadata.acls import check_acl, record_of
+from metadata.acls import record_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.records import Record, RemoveAccessControlEntryRecord
 from penstock.errors import ApiError, InvalidRequestError, PolicyViolationError
+from penstock.messages.security.acl_rules import check_acl
 from penstock.messages.security.acls import (
     AclBinding,
     AclCreation,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from metadata.broker_config import BrokerConfigs
 from metadata.features import TABLE, FeatureTable
 from penstock.config_keys import ConfigValue
+from penstock.messages.security.acl_rules import ACLS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,6 @@ class ControllerConfig:
     max_leader_looks_per_step: int = 5_000  # those of a broker that is in no ISR yet elect nobody
     max_moving_partitions: int = 20  # of the schedule: few enough that their copies do not crowd out clients
     max_replica_looks_per_step: int = 1_000  # some 10 ms of the event loop
-    max_acls: int = 20_000  # in every node's memory; described in one answer, which takes 60 ms of a broker's loop
+    max_acls: int = ACLS_MAX
     max_acls_compared: int = 500_000  # with the filters of one request: 0.3 s. One with every field compares none
     max_items_per_request: int = 10_000  # topics, partitions or resources that one request may name

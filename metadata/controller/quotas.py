@@ -7,11 +7,11 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from metadata.addresses import check_address
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.quotas import record_of_quota
 from metadata.records import Record
+from penstock.addresses import check_address
 from penstock.config_keys import did_you_mean
 from penstock.errors import ApiError, InvalidRequestError, PolicyViolationError
 from penstock.messages.security.quotas import (

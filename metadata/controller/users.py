@@ -6,10 +6,8 @@ password becomes a credential (penstock/sasl/credentials.py).
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
@@ -23,7 +21,6 @@ from penstock.errors import (
     UnacceptableCredentialError,
     UnsupportedSaslMechanismError,
 )
-from penstock.messages.security.acls import ANONYMOUS_USER
 from penstock.messages.security.users import (
     AlteredUser,
     AlterUserScramCredentialsRequest,
@@ -35,12 +32,10 @@ from penstock.sasl.credentials import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
     SALT_BYTES_MAX,
-    USERNAME_BYTES_MAX,
+    USER_SHOWN,
     ScramMechanism,
+    check_user_name,
 )
-
-USER_SHOWN: Final = 64
-"""How much of a user's name an error shows."""
 
 
 def alter_user_scram_credentials(
@@ -110,20 +105,6 @@ def _upsertion(asked: ScramUpsertion) -> Record:
     if not len(asked.stored_key) == len(asked.server_key) == mechanism.key_bytes:
         raise UnacceptableCredentialError(f"the keys of {mechanism.sasl_name} have {mechanism.key_bytes} bytes")
     return scram_record(asked.user, asked.credential(mechanism))
-
-
-def check_user_name(user: str) -> None:
-    """UnacceptableCredentialError for one that no log, table or ACL could show as it is."""
-    if not user:
-        raise UnacceptableCredentialError("a user must have a name")
-    if user == ANONYMOUS_USER:
-        raise UnacceptableCredentialError(
-            f"{user} is who has shown no certificate and given no password; no user may have the name: choose another"
-        )
-    if len(user.encode()) > USERNAME_BYTES_MAX:
-        raise UnacceptableCredentialError(f"a user's name must have at most {USERNAME_BYTES_MAX} bytes")
-    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in user):
-        raise UnacceptableCredentialError(f"a user's name must not have control characters: {user[:USER_SHOWN]!r}")
 
 
 def _mechanism(number: int) -> ScramMechanism:

@@ -21,8 +21,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from penstock.declared.state import DeclaredKind, DeclaredState, DeclaredTopic, DeclaredUser
+from penstock.errors import ApiError
+from penstock.messages.security.acl_rules import ACLS_MAX, check_acl
 from penstock.messages.security.acls import AclBinding, Permission
 from penstock.messages.security.quotas import QuotaEntity
+from penstock.sasl.credentials import check_user_name
 
 
 class Act(StrEnum):
@@ -240,13 +243,20 @@ def _quotas(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyStep]:
             yield ApplyStep(DeclaredKind.QUOTAS, act, str(entity), told, QuotaChanges(entity, dict(changes)))
 
 
-def _acls(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyStep]:
+def _acls(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyStep | Impossible]:
     """Denials first: no right is there for a moment that is denied in the end."""
     if not found.sees(DeclaredKind.ACLS):
         return
     missing = wanted.acls - found.acls
     for acl in sorted(missing, key=lambda one: (one.permission is not Permission.DENY, str(one))):
-        yield ApplyStep(DeclaredKind.ACLS, Act.CREATE, acl.principal, str(acl), NewAcl(acl))
+        try:
+            check_acl(acl)
+            yield ApplyStep(DeclaredKind.ACLS, Act.CREATE, acl.principal, str(acl), NewAcl(acl))
+        except ApiError as error:
+            yield Impossible(DeclaredKind.ACLS, acl.principal, error.message)
+    if missing and len(missing) + len(found.acls) > ACLS_MAX:
+        why = f"{len(missing)} ACLs come to {len(found.acls)}, and a cluster keeps at most {ACLS_MAX}"
+        yield Impossible(DeclaredKind.ACLS, "*", f"{why}: let prefixes stand for many names, or delete some first")
 
 
 def _users(wanted: DeclaredState, found: DeclaredState, options: PlanOptions) -> Iterator[ApplyStep | Impossible]:
@@ -262,6 +272,11 @@ def _users(wanted: DeclaredState, found: DeclaredState, options: PlanOptions) ->
                 DeclaredKind.USERS, name, f"{what}, and the file gives none: add password-env or password-file"
             )
         elif missing or (options.set_passwords and user.has_password):
+            try:
+                check_user_name(name)
+            except ApiError as error:
+                yield Impossible(DeclaredKind.USERS, name, error.message)
+                continue
             set_for = user.mechanisms if options.set_passwords else missing
             act = Act.CREATE if there is None else Act.CHANGE
             yield ApplyStep(

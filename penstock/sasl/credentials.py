@@ -16,15 +16,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import unicodedata
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
+
+from penstock.errors import UnacceptableCredentialError
+from penstock.messages.security.acls import ANONYMOUS_USER
 
 ITERATIONS_MIN: Final = 4_096
 """RFC 7677's. A client refuses fewer, so that a server that lies gets nothing that is easily guessed from."""
 ITERATIONS_MAX: Final = 16_384
 """Kafka's. A broker computes as many for each log-in by PLAIN."""
 USERNAME_BYTES_MAX: Final = 512
+USER_SHOWN: Final = 64
+"""The part of a user's name that an error shows."""
 PASSWORD_BYTES_MAX: Final = 1_024
 SALT_BYTES: Final = 32
 """The size of a salt that is made here."""
@@ -118,3 +124,17 @@ def client_key_of(mechanism: ScramMechanism, salted: bytes) -> bytes:
 
 def server_key_of(mechanism: ScramMechanism, salted: bytes) -> bytes:
     return mechanism.keyed(salted, b"Server Key")
+
+
+def check_user_name(user: str) -> None:
+    """UnacceptableCredentialError for one that no log, table or ACL could show as it is."""
+    if not user:
+        raise UnacceptableCredentialError("a user must have a name")
+    if user == ANONYMOUS_USER:
+        raise UnacceptableCredentialError(
+            f"{user} is who has shown no certificate and given no password; no user may have the name: choose another"
+        )
+    if len(user.encode()) > USERNAME_BYTES_MAX:
+        raise UnacceptableCredentialError(f"a user's name must have at most {USERNAME_BYTES_MAX} bytes")
+    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in user):
+        raise UnacceptableCredentialError(f"a user's name must not have control characters: {user[:USER_SHOWN]!r}")

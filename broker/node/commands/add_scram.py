@@ -18,7 +18,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from metadata.controller.users import check_user_name
 from metadata.records import UserScramCredentialRecord
 from metadata.scram import scram_record
 from penstock.config_keys import did_you_mean
@@ -30,6 +29,7 @@ from penstock.sasl.credentials import (
     SALT_BYTES_MAX,
     ScramCredential,
     ScramMechanism,
+    check_user_name,
 )
 
 OPTION: Final = "--add-scram"

@@ -28,6 +28,7 @@ from penstock.declared.plan import (
     TopicMade,
     UserGone,
 )
+from penstock.declared.state import DeclaredKind
 from penstock.errors import (
     ApiError,
     AuthorizationFailedError,
@@ -91,9 +92,9 @@ def passwords_of(plan: ApplyPlan, file: str) -> dict[str, str]:
 
 def refused(admin: Admin, plan: ApplyPlan) -> list[Impossible]:
     """The steps that the controller would refuse, as far as it checks without a change: topics, partitions,
-    configurations and quotas. Where the plan changes configurations of brokers, nobody knows yet how many brokers take
-    replicas: it may end a cordon, or set another default factor. Then a topic that has too few is refused in its
-    turn."""
+    configurations, quotas, and whether the caller may change users and ACLs. Where the plan changes configurations of
+    brokers, nobody knows yet how many brokers take replicas: it may end a cordon, or set another default factor. Then a
+    topic that has too few is refused in its turn."""
     created = [step for step in plan.steps if isinstance(step.change, TopicMade)]
     errors: list[tuple[ApplyStep, PenstockError]] = []
     for some in _chunks(created):
@@ -101,20 +102,31 @@ def refused(admin: Admin, plan: ApplyPlan) -> list[Impossible]:
         errors += [(step, error) for step in some if (error := answers[step.name])]
     errors += _refused_at_once(admin, [step for step in plan.steps if _is_of_topic(step)], _configured)
     errors += _refused_at_once(admin, [step for step in plan.steps if isinstance(step.change, QuotaChanges)], _quotas)
+    errors += _refused_at_once(admin, [step for step in plan.steps if isinstance(step.change, MorePartitions)], _grown)
     for step in plan.steps:
-        try:
-            if isinstance(step.change, ConfigChanges) and not _is_of_topic(step):
+        if isinstance(step.change, ConfigChanges) and not _is_of_topic(step):
+            try:
                 admin.alter_broker_config(step.change.broker_id, step.change.changes, validate_only=True)
-            elif isinstance(step.change, MorePartitions):
-                admin.create_partitions(step.change.name, step.change.total, validate_only=True)
-        except _REFUSALS as error:
-            errors.append((step, error))
+            except _REFUSALS as error:
+                errors.append((step, error))
     changes_brokers = any(isinstance(step.change, ConfigChanges) and step.change.topic is None for step in plan.steps)
-    return [
+    found = [
         Impossible(step.kind, step.name, str(error))
         for step, error in errors
         if not (changes_brokers and isinstance(error, InvalidReplicationFactorError))
     ]
+    return [*found, *_forbidden(admin, plan)]
+
+
+def _forbidden(admin: Admin, plan: ApplyPlan) -> list[Impossible]:
+    """Users and ACLs, if the plan changes some and the caller may not."""
+    kinds = {step.kind for step in plan.steps} & {DeclaredKind.USERS, DeclaredKind.ACLS}
+    if kinds:
+        try:
+            admin.check_may_alter_cluster()
+        except AuthorizationFailedError as error:
+            return [Impossible(kind, "*", str(error)) for kind in sorted(kinds)]
+    return []
 
 
 def _refused_at_once(
@@ -167,10 +179,6 @@ def _do(admin: Admin, change: Change) -> None:
     match change:
         case ConfigChanges():
             admin.alter_broker_config(change.broker_id, change.changes)
-        case MorePartitions():
-            admin.create_partitions(change.name, change.total)
-        case TopicGone():
-            admin.delete_topic(change.name, missing_ok=True)
         case _:
             raise TypeError(f"{change!r} is not done by itself")
 
@@ -233,6 +241,22 @@ def _configured(admin: Admin, steps: Sequence[ApplyStep], *, validate_only: bool
     return [made[topic] for topic in wanted]
 
 
+def _add_partitions(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, str]) -> list[ApiError | None]:
+    return _grown(admin, steps, validate_only=False)
+
+
+def _grown(admin: Admin, steps: Sequence[ApplyStep], *, validate_only: bool) -> list[ApiError | None]:
+    wanted = {one.change.name: one.change.total for one in steps if isinstance(one.change, MorePartitions)}
+    made = admin.create_partitions_of_topics(wanted, validate_only=validate_only)
+    return [made[topic] for topic in wanted]
+
+
+def _delete_topics(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, str]) -> list[ApiError | None]:
+    gone = [step.change.name for step in steps if isinstance(step.change, TopicGone)]
+    made = admin.delete_topics(gone, missing_ok=True)
+    return [made[topic] for topic in gone]
+
+
 def _change_quotas(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, str]) -> list[ApiError | None]:
     return _quotas(admin, steps, validate_only=False)
 
@@ -250,6 +274,8 @@ def _change_users(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[s
 
 _MANY: Final[Mapping[type, _Many]] = {
     TopicMade: _create_topics,
+    MorePartitions: _add_partitions,
+    TopicGone: _delete_topics,
     NewAcl: _create_acls,
     AclGone: _delete_acls,
     QuotaChanges: _change_quotas,

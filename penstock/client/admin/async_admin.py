@@ -143,6 +143,28 @@ class AsyncAdmin:
         is made anew under the name meanwhile stays. With `missing_ok` it is no error that there is no such topic."""
         await self._topics.delete(arguments.checked_topic(name), await self._begin(), missing_ok=missing_ok)
 
+    async def create_partitions_of_topics(
+        self, totals: Mapping[str, int], *, validate_only: bool = False
+    ) -> dict[str, ApiError | None]:
+        """Adds partitions to many topics in few requests, each until it has its total.
+
+        The result for each by its name: None, or why none was added. Over when every broker in service has heard of
+        them. With `validate_only` nothing is changed.
+        """
+        wanted = {
+            arguments.checked_topic(name): arguments.checked_number("total", total, 1, arguments.MAX_INT32)
+            for name, total in arguments.checked_mapping("totals", totals, '{"orders": 12}').items()
+        }
+        return await self._topics.add_to_all(wanted, await self._begin(), validate_only=validate_only)
+
+    async def delete_topics(self, names: Sequence[str], *, missing_ok: bool = False) -> dict[str, ApiError | None]:
+        """Deletes many topics in few requests. The result for each by its name: None, or why it was not deleted; with
+        `missing_ok` it is no error that there is no such topic. Over when no broker in service knows them any more."""
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise TypeError(f"names must be a list, like ['orders'], not {names!r}")
+        wanted = tuple(dict.fromkeys(map(arguments.checked_topic, names)))
+        return await self._topics.delete_all(wanted, await self._begin(), missing_ok=missing_ok)
+
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""
         return await topic_views.list_names(self._cluster, await self._begin())
@@ -300,6 +322,7 @@ class AsyncAdmin:
     downgrade_features = awaited(FeatureCalls.downgrade_features, "_features")
     alter_user_scram_credentials = awaited(UserCalls.alter_user_scram_credentials, "_users")
     describe_user_scram_credentials = awaited(UserCalls.describe_user_scram_credentials, "_users")
+    check_may_alter_cluster = awaited(AclCalls.check_may_alter_cluster, "_acls")
     create_acls = awaited(AclCalls.create_acls, "_acls")
     delete_acls = awaited(AclCalls.delete_acls, "_acls")
     describe_acls = awaited(AclCalls.describe_acls, "_acls")

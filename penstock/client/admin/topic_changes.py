@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from penstock.client.admin import configs
 from penstock.client.admin.admin_types import TopicDescription
 from penstock.client.admin.changes import change
 from penstock.client.admin.configs import IN_VAIN_MS, VISIBLE_POLL_MS
-from penstock.client.admin.portions import PARTITIONS_MAX, after_others
+from penstock.client.admin.portions import PARTITIONS_MAX, REPLICAS_MAX, after_others, portions
 from penstock.client.admin.topic_answers import description, existing, has_leaders, only_done, only_outcome
 from penstock.client.admin.topic_views import ask_brokers, describe_one, find
 from penstock.client.cluster.arguments import (
@@ -206,7 +206,67 @@ class TopicChanges:
             raise outcome.error
         return answer
 
+    async def add_to_all(
+        self, totals: Mapping[str, int], deadline_ms: int, *, validate_only: bool
+    ) -> dict[str, ApiError | None]:
+        """The result for each topic by its name, in requests that the controller decides quickly; a topic that gets
+        more partitions than one may have has its own. Over when every broker in service has heard of them."""
+        there, found = await self._existing(totals, deadline_ms)
+        more = {name: max(totals[name] - len(topic.partitions), 1) for name, topic in there.items()}
+        small = [name for name in there if more[name] <= PARTITIONS_MAX]
+        offset = -1
+        for names in portions(small, lambda name: more[name] * REPLICAS_MAX // PARTITIONS_MAX):
+            asked = tuple(NewPartitions(name, totals[name], (), there[name].topic_id) for name in names)
+            request = CreatePartitionsRequest(asked, validate_only)
+            answer = await change(self._cluster, CREATE_PARTITIONS, request, deadline_ms)
+            found |= {name: one.error for name, one in zip(names, answer.topics, strict=True)}
+            offset = max(offset, answer.metadata_offset)
+        for name in (one for one in there if more[one] > PARTITIONS_MAX):
+            try:
+                await self.add_partitions(name, totals[name], (), deadline_ms, validate_only=validate_only)
+                found[name] = None
+            except ApiError as error:
+                found[name] = error
+        if not validate_only and None in found.values():
+            await configs.wait_heard(self._cluster, offset, deadline_ms)
+        return found
+
+    async def _existing(
+        self, names: Collection[str], deadline_ms: int
+    ) -> tuple[dict[str, TopicInfo], dict[str, ApiError | None]]:
+        """The topics that have these names now, and the errors of those that do not exist."""
+        told = {topic.name: topic for topic in await self._cluster.list_topics(deadline_ms)}
+        there: dict[str, TopicInfo] = {}
+        errors: dict[str, ApiError | None] = {}
+        for name in names:
+            try:
+                there[name] = existing(name, [told[name]] if name in told else [])
+            except ApiError as error:
+                errors[name] = error
+        return there, errors
+
     # -- delete --------------------------------------------------------------------------------------------------------
+
+    async def delete_all(
+        self, names: Collection[str], deadline_ms: int, *, missing_ok: bool
+    ) -> dict[str, ApiError | None]:
+        """The result for each topic by its name, in requests that the controller decides quickly. Over when every
+        broker in service has heard that they are gone."""
+        there, found = await self._existing(names, deadline_ms)
+        offset = -1
+        for some in portions(there.values(), lambda topic: len(topic.partitions)):
+            request = DeleteTopicsRequest(tuple(topic.topic_id for topic in some))
+            answer = await change(self._cluster, DELETE_TOPICS, request, deadline_ms)
+            found |= {topic.name: one.error for topic, one in zip(some, answer.topics, strict=True)}
+            offset = max(offset, answer.metadata_offset)
+        if None in found.values():
+            await configs.wait_heard(self._cluster, offset, deadline_ms)
+        for name, error in found.items():
+            if missing_ok and isinstance(error, (UnknownTopicOrPartitionError, UnknownTopicIdError)):
+                found[name] = None
+            if found[name] is None:
+                self._cluster.tracked.discard(name)
+        return found
 
     async def delete(self, name: str, deadline_ms: int, *, missing_ok: bool = False) -> None:
         """Deletes the topic that has the name now; over when no broker in service knows it any more."""

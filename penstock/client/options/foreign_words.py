@@ -95,7 +95,6 @@ CONSUMER_METHODS = {
 ADMIN_METHODS = {
     "alter_consumer_group_offsets": "write admin.alter_group_offsets('shop', {TopicPartition('orders', 0): 100})",
     "delete_consumer_groups": "write admin.delete_groups(['shop'])",
-    "delete_topics": "write admin.delete_topic('orders'), once for each topic",
     "describe_configs": "write admin.describe_topic_config('orders')",
     "describe_consumer_groups": "write admin.describe_groups(['shop'])",
     "list_consumer_group_offsets": "write admin.group_offsets('shop')",

@@ -31,7 +31,8 @@ from penstock.errors import (
     TopicExistsError,
 )
 from penstock.messages.metadata import BrokerInfo, PartitionInfo
-from penstock.messages.security.acls import AclBinding
+from penstock.messages.security.acl_rules import ACLS_MAX
+from penstock.messages.security.acls import AclBinding, Operation, ResourceType
 
 FILE = b"""
 [topics.a]
@@ -78,9 +79,22 @@ class FakeAdmin:
     def describe_topics(self) -> list[TopicDescription]:
         return self.there
 
-    def create_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
-        self._ask("create_partitions")
-        self.done += [] if validate_only else [f"partitions {name} {total}"]
+    def create_partitions_of_topics(
+        self, totals: Mapping[str, int], *, validate_only: bool = False
+    ) -> dict[str, ApiError | None]:
+        self._ask("create_partitions_of_topics")
+        self.requests += 1
+        self.done += [] if validate_only else [f"partitions {name} {total}" for name, total in totals.items()]
+        return dict.fromkeys(totals)
+
+    def delete_topics(self, names: Sequence[str], *, missing_ok: bool = False) -> dict[str, ApiError | None]:
+        assert missing_ok
+        self.requests += 1
+        self.done += [f"gone {name}" for name in names]
+        return dict.fromkeys(names)
+
+    def check_may_alter_cluster(self) -> None:
+        self._ask("check_may_alter_cluster")
 
     def alter_topic_configs(
         self, changes: Mapping[str, Mapping[str, Any]], *, validate_only: bool = False
@@ -146,7 +160,9 @@ def test_a_topic_that_an_attempt_without_an_answer_has_made_is_done() -> None:
 
 def test_an_apply_that_is_stopped_in_the_middle_says_that_it_can_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     class StoppedAdmin(FakeAdmin):
-        def create_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
+        def create_partitions_of_topics(
+            self, totals: Mapping[str, int], *, validate_only: bool = False
+        ) -> dict[str, ApiError | None]:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), stopping_is_said():
@@ -154,7 +170,7 @@ def test_an_apply_that_is_stopped_in_the_middle_says_that_it_can_go_on(capsys: p
     assert "the same command shows those that are left" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("what", ["create_topics", "create_partitions", "alter_topic_configs", "create_acls"])
+@pytest.mark.parametrize("what", ["create_topics", "create_partitions_of_topics", "alter_topic_configs", "create_acls"])
 def test_a_request_that_fails_as_a_whole_ends_it_too(what: str) -> None:
     admin = FakeAdmin(**{what: NetworkError("gone")})
     ended = applied(admin)
@@ -178,19 +194,90 @@ def test_what_the_controller_would_refuse_is_found_without_a_change() -> None:
         assert all(line.startswith("check") for line in admin.done)
 
 
-def test_changes_of_many_topics_are_checked_and_done_in_few_requests() -> None:
-    names = [f"t{number}" for number in range(2_000)]
-    wanted = b"".join(b'[topics.%s]\nconfig = { "retention.ms" = 5 }\n' % name.encode() for name in names)
-    plan = plan_apply(read_declared("f", wanted), DeclaredState({name: DeclaredTopic(name, 1, 1) for name in names}))
+def _many(line: str) -> bytes:
+    return "".join(f"[topics.t{number}]\n{line}\n" for number in range(2_000)).encode()
+
+
+@pytest.mark.parametrize(
+    ("file", "checks"),
+    [
+        pytest.param(_many('config = { "retention.ms" = 5 }'), True, id="configurations"),
+        pytest.param(_many("partitions = 3"), True, id="partitions"),
+        pytest.param(b"", False, id="deletions"),
+    ],
+)
+def test_changes_of_many_topics_are_checked_and_done_in_few_requests(file: bytes, checks: bool) -> None:
+    there = {f"t{number}": DeclaredTopic(f"t{number}", 1, 1) for number in range(2_000)}
+    prune = frozenset({DeclaredKind.TOPICS} if not file else ())
+    plan = plan_apply(read_declared("f", file), DeclaredState(there), PlanOptions(prune))
     admin = FakeAdmin()
     assert not refused(cast(Admin, admin), plan)
     assert len(perform(cast(Admin, admin), plan, {}, lambda count: None).done) == 2_000
-    assert admin.requests == 2 * 2_000 // AT_ONCE_MAX
+    assert admin.requests == (1 + checks) * 2_000 // AT_ONCE_MAX
+
+
+def test_who_may_not_change_users_and_acls_is_told_before_anything_is_changed() -> None:
+    no_right = ClusterAuthorizationFailedError("ALTER on the cluster")
+    admin = FakeAdmin(check_may_alter_cluster=no_right)
+    found = refused(cast(Admin, admin), plan_apply(read_declared("f", FILE), OLD))
+    assert [(one.kind, one.name, one.why) for one in found] == [
+        (DeclaredKind.ACLS, "*", "ALTER on the cluster"),
+        (DeclaredKind.USERS, "*", "ALTER on the cluster"),
+    ]
+    without = plan_apply(read_declared("f", b"[topics.a]"), OLD)
+    assert not refused(cast(Admin, admin), without), "nobody is asked for a right that the plan does not need"
+
+
+def test_users_and_acls_that_the_controller_would_refuse_are_found_in_the_plan() -> None:
+    file = """
+[users.ANONYMOUS]
+password-env = "A"
+[users."a\\tb"]
+password-env = "A"
+[users.good]
+password-env = "A"
+[[acls]]
+principal = "Group:g"
+operations = ["Read"]
+topic = "t"
+[[acls]]
+principal = "User:a"
+operations = ["ClusterAction"]
+topic = "t"
+[[acls]]
+principal = "User:b"
+operations = ["Read"]
+topic = "t"
+host = "::ffff:10.0.0.7"
+"""
+    plan = plan_apply(read_declared("f", file.encode()), DeclaredState())
+    told = {
+        (DeclaredKind.ACLS, "User:a"): "there is no operation ClusterAction on a topic",
+        (DeclaredKind.ACLS, "User:b"): "write the address '::ffff:10.0.0.7' as '10.0.0.7'",
+        (DeclaredKind.ACLS, "Group:g"): "'Group:g' is no principal",
+        (DeclaredKind.USERS, "ANONYMOUS"): "ANONYMOUS is who has shown no certificate",
+        (DeclaredKind.USERS, "a\tb"): "a user's name must not have control characters",
+    }
+    assert {(one.kind, one.name) for one in plan.impossible} == told.keys()
+    assert all(one.why.startswith(told[one.kind, one.name]) for one in plan.impossible)
+    assert [step.name for step in plan.steps] == ["good"]
+
+
+def test_more_acls_than_a_cluster_keeps_are_not_begun() -> None:
+    def of(count: int) -> frozenset[AclBinding]:
+        return frozenset(
+            AclBinding(ResourceType.TOPIC, f"t{number}", "User:a", Operation.READ) for number in range(count)
+        )
+
+    there = DeclaredState(acls=of(2))
+    (one,) = plan_apply(DeclaredState(acls=of(ACLS_MAX + 1)), there).impossible
+    assert one.why.startswith(f"{ACLS_MAX - 1} ACLs come to 2, and a cluster keeps at most {ACLS_MAX}")
+    assert not plan_apply(DeclaredState(acls=of(ACLS_MAX)), there).impossible
 
 
 def test_too_few_brokers_are_found_before_a_change_unless_the_file_changes_the_brokers() -> None:
     few = InvalidReplicationFactorError("broker 2 is cordoned")
-    admin = cast(Admin, FakeAdmin(a=few, create_partitions=few))
+    admin = cast(Admin, FakeAdmin(a=few, create_partitions_of_topics=few))
     assert [one.name for one in refused(admin, plan_apply(read_declared("f", FILE), OLD))] == ["a", "old"]
     ends_cordon = FILE + b'[brokers.2]\nconfig = { "cordoned.log.dirs" = "" }'
     assert not refused(admin, plan_apply(read_declared("f", ends_cordon), OLD))

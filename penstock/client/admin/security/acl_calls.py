@@ -8,7 +8,7 @@ from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.changes import ask, change
 from penstock.client.admin.configs import wait_heard
 from penstock.client.admin.security.acls import checked_acls, checked_filters
-from penstock.errors import ApiError
+from penstock.errors import ApiError, SecurityDisabledError
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.security.acl_apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from penstock.messages.security.acls import (
@@ -43,6 +43,16 @@ class AclCalls:
         if None in found.values():
             await wait_heard(self._core.cluster, offset, deadline_ms)
         return found
+
+    async def check_may_alter_cluster(self) -> None:
+        """Raises ClusterAuthorizationFailedError for a caller that may not change users and ACLs, for which it needs
+        ALTER on the cluster. It asks by a request that makes nothing. Without an authorizer everybody may.
+        """
+        deadline_ms = await self._core.begin()
+        try:
+            await change(self._core.cluster, CREATE_ACLS, CreateAclsRequest(()), deadline_ms)
+        except SecurityDisabledError:
+            return
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> tuple[AclBinding, ...]:
         """Removes every ACL that one of the filters finds, and tells which. A filter that the cluster refuses raises

@@ -107,6 +107,21 @@ def test_a_topic_deleted_again_after_a_lost_answer_is_not_the_one_made_in_betwee
         assert admin.describe_topic("t").topic_id == cluster.topics["t"] == "id-2-of-t"
 
 
+def test_many_topics_are_deleted_in_one_request_also_when_its_answer_is_lost(cluster: FakeCluster) -> None:
+    for name in ("t", "u", "stays"):
+        cluster.create_topic(name)
+    requests: list[None] = []
+    cluster.on_delete_topics = lambda: requests.append(None)
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        found = admin.delete_topics(["t", "nope", "u", "t"])
+        assert list(cluster.topics) == ["stays"] and len(requests) == 1
+        assert (found["t"], found["u"]) == (None, None) and isinstance(found["nope"], UnknownTopicOrPartitionError)
+        assert admin.delete_topics(["t"], missing_ok=True) == {"t": None}
+        for wrong in ("stays", {"stays"}, [1]):
+            with pytest.raises(TypeError):
+                admin.delete_topics(wrong)  # type: ignore[arg-type]
+
+
 def test_a_topic_that_somebody_else_deleted_is_an_error_and_the_new_one_of_its_name_stays(cluster: FakeCluster) -> None:
     cluster.create_topic("t")
     for node_id in (1, 2, 3):

@@ -23,6 +23,8 @@ CALLS: dict[str, Callable[[AsyncAdmin], Awaitable[object]]] = {
     "create_topic": lambda admin: admin.create_topic("new"),
     "delete_topic": lambda admin: admin.delete_topic(TOPIC),
     "create_partitions": lambda admin: admin.create_partitions(TOPIC, 2),
+    "create_partitions_of_topics": lambda admin: admin.create_partitions_of_topics({TOPIC: 2}),
+    "delete_topics": lambda admin: admin.delete_topics([TOPIC]),
     "list_topics": lambda admin: admin.list_topics(),
     "describe_topic": lambda admin: admin.describe_topic(TOPIC),
     "describe_topics": lambda admin: admin.describe_topics(),

@@ -68,6 +68,44 @@ def test_a_check_changes_nothing_and_returns_the_topic_as_it_is(cluster: FakeClu
         admin.create_partitions("t", 2, validate_only=True)
 
 
+def test_many_topics_get_more_partitions_in_one_request(cluster: FakeCluster, admin: Admin) -> None:
+    cluster.create_topic("u", 3)
+    asked: list[int] = []
+    cluster.on_create_partitions = lambda request: asked.append(len(request.topics))
+    totals = {"t": 4, "nope": 5, "u": 3}
+    for validate_only in (True, False):
+        found = admin.create_partitions_of_topics(totals, validate_only=validate_only)
+        assert list(map(type, map(found.__getitem__, totals))) == [
+            type(None),
+            UnknownTopicOrPartitionError,
+            InvalidPartitionsError,
+        ]
+        assert len(cluster.logs) == (5 if validate_only else 7)
+    assert asked == [2, 2]
+    for wrong in (["t"], {"t": 0}, {"t": "4"}):
+        with pytest.raises((TypeError, ValueError), match="total"):
+            admin.create_partitions_of_topics(wrong)  # type: ignore[arg-type]
+
+
+def test_a_request_for_many_topics_names_a_bounded_number_of_partitions(cluster: FakeCluster, admin: Admin) -> None:
+    asked: list[list[tuple[str, int]]] = []
+    cluster.on_create_partitions = lambda request: asked.append([(one.name, one.total) for one in request.topics])
+    cluster.create_topic("u")
+    found = admin.create_partitions_of_topics({"t": 802, "u": 301, "nope": 1}, validate_only=True)
+    assert found["t"] is None and found["u"] is None and asked == [[("t", 802)], [("u", 301)]]
+    assert admin.create_partitions_of_topics({"u": 1_002, "t": 3}, validate_only=True) == {"u": None, "t": None}
+    assert asked[2:] == [[("t", 3)], [("u", 1_002)]]
+
+
+def test_topics_that_get_more_by_an_attempt_whose_answer_was_lost_are_a_success(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    cluster.create_topic("u")
+    cluster.loses_next_growth = True
+    assert admin.create_partitions_of_topics({"t": 4, "u": 2}) == {"t": None, "u": None}
+    assert len(cluster.logs) == 6
+
+
 def test_async_admin_does_the_same(cluster: FakeCluster) -> None:
     async def grow() -> int:
         async with AsyncAdmin(cluster.bootstrap) as admin:
