@@ -75,11 +75,11 @@ def format_directory(
                 f"{path} is formatted already, for node {existing.node_id} of cluster {existing.cluster_id}; to use it "
                 f"anew, empty it by hand"
             )
-        _make(fs, path)
+        make_directory(fs, path)
         require_empty(fs, path)
         prepare()
         properties = MetaProperties(cluster_id, node_id, directory_id, version)
-        write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
+        write_meta_properties(fs, path, properties)
     except OSError as error:
         raise MetaPropertiesError(f"{path} cannot be formatted: {error.strerror or error}") from error
     return properties
@@ -96,7 +96,12 @@ def raise_version(fs: FileSystem, path: str, version: int) -> None:
     if properties is None:
         raise MetaPropertiesError(f"{path} is not formatted any more: its meta.properties is gone")
     if properties.version < version:
-        write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(replace(properties, version=version)))
+        write_meta_properties(fs, path, replace(properties, version=version))
+
+
+def write_meta_properties(fs: FileSystem, path: str, properties: MetaProperties) -> None:
+    """The dir belongs to this node from then on; whoever calls it has seen to what else is there."""
+    write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
 
 
 def require_empty(fs: FileSystem, path: str) -> None:
@@ -113,7 +118,7 @@ def require_empty(fs: FileSystem, path: str) -> None:
         )
 
 
-def _make(fs: FileSystem, path: str) -> None:
+def make_directory(fs: FileSystem, path: str) -> None:
     """The directory and its parents, each durable."""
     parent = os.path.dirname(path)
     if fs.exists(path):
@@ -121,7 +126,7 @@ def _make(fs: FileSystem, path: str) -> None:
             fs.fsync_dir(parent or ".")  # a format that was interrupted may have made it, and not its name durable
         return
     if parent and parent != path:
-        _make(fs, parent)
+        make_directory(fs, parent)
     try:
         fs.mkdir(path)
         fs.fsync_dir(parent or ".")

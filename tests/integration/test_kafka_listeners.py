@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from confluent_kafka import Consumer as KafkaConsumer
+from confluent_kafka import TopicPartition as KafkaPartition
+
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from penstock import Admin, Producer
+from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from penstock.testing.ports import free_ports
 from tests.support.kafka_socket import KafkaSocket
@@ -67,6 +72,49 @@ def test_a_listener_of_any_name_has_the_type_the_address_and_the_limits_that_the
         assert 'penstock_tcp_connections_max{listener="OUTSIDE"} 2.0' in shown(cluster)
         cut = 'penstock_tcp_connections_cut_total{listener="OUTSIDE",reason="limit"} 1.0'
         assert cut in shown(cluster), "the third; the second was silent"
+
+
+def test_a_reader_is_not_sent_to_a_follower_in_its_rack_that_lacks_the_readers_tls_listener() -> None:
+    """KIP-392: the leader names a follower only if the reader's metadata can name its address."""
+    port, rounds = free_ports(1)[0].kafka, 2_000
+    racks = [{"broker.rack": rack, "replica.selector.class": "rack-aware"} for rack in "ab"]
+    with (
+        Cluster(2, secure=True, kafka_ports=[port, 0], node_configs=racks) as cluster,
+        Admin(cluster.bootstrap, **cluster.client_options) as admin,
+    ):
+        admin.create_topic("orders", assignments=[[0, 1]])
+        with Producer(cluster.bootstrap, acks="all", **cluster.client_options) as producer:
+            producer.send_many("orders", [b"%d" % number for number in range(rounds)]).result(60)
+        consumer = KafkaConsumer(
+            {
+                "bootstrap.servers": cluster.kafka_bootstrap,
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "SCRAM-SHA-256",
+                "sasl.username": cluster.client_options["username"],
+                "sasl.password": Path(cluster.client_options["password_file"]).read_text(encoding="utf-8").strip(),
+                "ssl.ca.location": cluster.client_options["tls_ca"],
+                "group.id": "g",
+                "client.rack": "b",
+                "enable.auto.commit": False,
+            }
+        )
+        found: list[bytes | None] = []
+        try:
+            consumer.assign([KafkaPartition("orders", 0, 0)])
+            wait_until(
+                lambda: bool(found.extend(one.value() for one in consumer.consume(500, 0.2)) or len(found) >= rounds)
+            )
+        finally:
+            consumer.close()
+        assert found == [b"%d" % number for number in range(rounds)]
+        assert "penstock_readers_sent_to_followers_total 0.0" in shown(cluster)
+        with Consumer(
+            cluster.bootstrap, client_rack="b", auto_offset_reset="earliest", **cluster.client_options
+        ) as ours:
+            ours.assign([TopicPartition("orders", 0)])
+            wait_until(lambda: bool(ours.poll(timeout_ms=200)))
+            wait_until(lambda: not ours.poll(timeout_ms=200))
+            assert ours.statistics().fetch.moves_to_followers == 1, "by gRPC it has an address"
 
 
 def metadata(port: int, topic: str, version: int) -> MetadataResponse:

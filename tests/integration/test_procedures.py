@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,7 +106,7 @@ def test_lose_the_quorum_for_a_time(cluster: Cluster, tmp_path: Path) -> None:
 def test_lose_the_quorum_for_good(cluster: Cluster, tmp_path: Path) -> None:
     lose_disks(cluster, 1, 2)
     page = Procedure(cluster, "lose-the-quorum.md", tmp_path)
-    page.follow(page.commands(after="## If the disks"))
+    page.follow(page.commands(after="## If the disks", before="## If the voters"))
     assert TOPIC in page.said[-1][2]
     assert everything(cluster) == VALUES, "node 1 was in sync with every partition"
 
@@ -122,3 +124,26 @@ def test_backup_by_hand(cluster: Cluster, tmp_path: Path) -> None:
         admin.delete_topic(TOPIC)
     page.follow(page.commands(after="Write it back", before="**The whole cluster**"))
     assert everything(cluster) == VALUES
+
+
+@long
+def test_lose_a_quorum_of_disks_for_good(cluster: Cluster, tmp_path: Path) -> None:
+    """The last one: the cluster's voters are disks from then on."""
+    with Admin(cluster.bootstrap) as admin:
+        admin.make_quorum_dynamic()
+        before = {voter.node_id: voter.directory_id for voter in admin.describe_quorum().voters}
+    cluster.stop(2)
+    file = cluster.config_path(2)
+    voters = re.compile(r'^"controller.quorum.voters" = .*$', re.MULTILINE)
+    addresses = re.findall(r"@([^\"]+)", voters.findall(file.read_text())[0])
+    file.write_text(voters.sub(f'"controller.quorum.bootstrap.servers" = {json.dumps(addresses)}', file.read_text()))
+    lose_disks(cluster, 1, 2)
+    page = Procedure(cluster, "lose-the-quorum.md", tmp_path)
+    page.follow(page.commands(after="## If the disks", before="4. Start each once"))
+    page.follow(page.commands(after="4. Start each once", before="5. A node that"))
+    page.follow(page.commands(after="## If the voters"))
+    with Admin(cluster.bootstrap) as admin:
+        after = {voter.node_id: voter.directory_id for voter in admin.describe_quorum().voters}
+        wait_until(lambda: admin.cluster_health().status == "healthy")
+    assert after.keys() == before.keys() and (after[0], after[1]) == (before[0], before[1]) and after[2] != before[2]
+    assert everything(cluster) == VALUES, "node 1 was in sync with every partition"

@@ -1,8 +1,8 @@
 """Follows a page of ops/procedures/ on a real cluster: runs the commands of its code blocks in their order.
 
 Node N of a page is node N-1 of the cluster. Services and `node start` become starts and stops of the cluster's
-processes; every other command runs in a shell, with the paths and addresses of the cluster. `LOST_IDS` and
-`CLUSTER_ID` are taken from where the page says.
+processes; every other command runs in a shell, with the paths and addresses of the cluster. `LOST_IDS`,
+`LOST_DIRECTORY_ID` and `CLUSTER_ID` are taken from where the page says.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SERVICE = re.compile(r"systemctl (start|stop) (--no-block )?penstock@(\d)")
 _START = re.compile(r"penstock node start --config /etc/penstock/(\d)\.toml( --lost-log-dirs LOST_IDS)?$")
 _PRINTED = re.compile(r"penstock node start --config \S*node-(\d)/node\.toml --lost-log-dirs ([\w,-]+)")
+_PRINTED_VOTER = re.compile(r"penstock quorum remove-voter \d+:([\w-]+)")
 _REFUSED = re.compile(r"start the node once with --lost-log-dirs ([\w,-]+)")
 
 
@@ -35,6 +36,7 @@ class Procedure:
         self._backup = backup
         self._text = (PAGES / page).read_text(encoding="utf-8")
         self._lost_ids: dict[int, str] = {}
+        self._lost_voter = ""
         self.said: list[tuple[str, int, str]] = []
 
     def commands(self, after: str = "", before: str = "") -> list[str]:
@@ -65,7 +67,8 @@ class Procedure:
 
     def _start(self, index: int, *, gives_up: bool) -> None:
         if gives_up:
-            self._cluster.start(index, "--lost-log-dirs", self._lost_ids[index])
+            lost = self._lost_ids.get(index)  # none where the only log dir stands for the lost one
+            self._cluster.start(index, *(("--lost-log-dirs", lost) if lost else ()))
             return
         self._cluster.start(index, wait=False)
         wait_until(lambda: not self._cluster.is_running(index), COMMAND_S)
@@ -81,16 +84,19 @@ class Procedure:
         self.said.append((command, done.returncode, done.stdout))
         for node, ids in _PRINTED.findall(done.stdout):
             self._lost_ids[int(node)] = ids
+        if printed := _PRINTED_VOTER.search(done.stdout):
+            self._lost_voter = printed[1]
 
     def _here(self, command: str) -> str:
         """The command with this cluster's paths and addresses."""
         here = command.replace("runuser -u penstock -- ", "").replace("/opt/penstock/bin/", "")
-        here = re.sub(r"\bpenstock (?=cluster|topics|node|log|produce|consume)", lambda _: PENSTOCK + " ", here)
+        here = re.sub(r"\bpenstock (?=cluster|topics|node|log|produce|consume|quorum)", lambda _: PENSTOCK + " ", here)
         here = re.sub(r"/etc/penstock/(\d)\.toml", _path(lambda n: self._cluster.config_path(n)), here)
         here = re.sub(r"/var/lib/penstock/(\d)/data\b", _path(lambda n: self._cluster.directory(n)), here)
         here = re.sub(r"/var/lib/penstock/(\d)\b", _path(lambda n: self._cluster.directory(n).parent), here)
         here = here.replace("/backup/", f"{self._backup}/").replace("10.0.0.1:9192", self._cluster.bootstrap)
         here = re.sub(r"--lost-voters (\d),(\d)", lambda n: f"--lost-voters {int(n[1]) - 1},{int(n[2]) - 1}", here)
+        here = re.sub(r"(\d):LOST_DIRECTORY_ID", lambda n: f"{int(n[1]) - 1}:{self._lost_voter}", here)
         return here.replace("sleep 5", "sleep 0.2").replace("CLUSTER_ID", self._cluster.cluster_id)
 
 

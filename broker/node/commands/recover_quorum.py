@@ -11,58 +11,39 @@ its new log dirs, with the metadata log of a voter that is left (`--from`) and t
 3 and 4 only by as many of the lost voters as a majority lacks, those with the smallest ids, so that no majority can be
 had without a voter that is left: that one's log decides what the metadata is. Until step 4, which is one unlink, the
 node is a voter that rejoins, which is safe at any time. A run that was interrupted is run again, and does what is
-missing. Not here: the plan of the operator (ops/procedures/lose-the-quorum.md) and the start afterwards.
+missing. Where the voters are disks, the steps are others (stand_in.py). Not here: the plan of the operator
+(ops/procedures/lose-the-quorum.md) and the start afterwards.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
 from broker.node.commands.format import format_node
-from broker.quorum.metadata_log import METADATA_PARTITION, REPAIRS, QuorumStateFile
-from broker.quorum.metadata_reader import read_metadata
+from broker.node.commands.stand_in import commands_with_a_leader, disk_steps
+from broker.node.commands.survivor import (
+    EPOCH_LEAP,
+    METADATA_DIRECTORY,
+    RecoveryStep,
+    Survivor,
+    copy_tree,
+    formatted_of,
+    read_survivor,
+    votes_without_memory,
+)
+from broker.quorum.metadata_log import QuorumStateFile
 from broker.quorum.voter_memory import VOTER_FILE, VoterMemory
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
 from penstock.plain_text import json_line
 from raft.quorum_state import ElectionState
-from raft.voters import VoterSet
-from storage.disk.file_names import LOCK, TMP_SUFFIX, partition_directory
-from storage.disk.file_system import FileSystem, OsFileSystem, remove_tree
-from storage.log_dirs.meta_properties import MetaProperties, read_meta_properties
-
-EPOCH_LEAP = 100
-"""The lost voters may have seen elections of which the others have not heard. Producer ids belong to their epoch, so a
-quorum that has forgotten some must not go on in an epoch in which it gave them."""
-COPY_BYTES = 1024 * 1024
-METADATA_DIRECTORY = partition_directory(METADATA_PARTITION)
-
-
-@dataclass(frozen=True, slots=True)
-class Survivor:
-    """A voter that is left, as its metadata log dir describes it."""
-
-    directory: str
-    cluster_id: str
-    node_id: int
-    epoch: int
-    registered_log_dirs: tuple[str, ...]
-    """The ids of the log dirs with which the lost node is registered."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryStep:
-    """One change; `is_done` if an earlier run has made it."""
-
-    what: str
-    is_done: bool
-    do: Callable[[], None]
+from storage.disk.file_names import LOCK, TMP_SUFFIX
+from storage.disk.file_system import FileSystem, OsFileSystem
 
 
 def main(config_path: str, survivor_dir: str, lost_voters: str, dry_run: bool, as_json: bool = False) -> int:
@@ -86,10 +67,11 @@ def main(config_path: str, survivor_dir: str, lost_voters: str, dry_run: bool, a
                 step.do()
     lost_dirs = still_lost(config, survivor, fs)
     ids = f" --lost-log-dirs {','.join(lost_dirs)}" if lost_dirs else ""
-    if as_json:
-        sys.stdout.write(json_line({"state": "next", "step": f"penstock node start --config {config_path}{ids}"}))
-        return 0
-    sys.stdout.write(f"then start it once like this: penstock node start --config {config_path}{ids}\n")
+    told = {f"penstock node start --config {config_path}{ids}": "then start it once like this"}
+    if is_of_disks(config, survivor, fs):
+        told |= dict.fromkeys(commands_with_a_leader(survivor, lost), "then, once the quorum has a leader")
+    for command, when in told.items():
+        sys.stdout.write(json_line({"state": "next", "step": command}) if as_json else f"{when}: {command}\n")
     return 0
 
 
@@ -101,47 +83,24 @@ def parse_voters(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(map(int, ids))))
 
 
-def read_survivor(fs: FileSystem, directory: str, lost_node: int) -> Survivor:
-    """Reads a metadata log dir, or a copy of one; its node may run. ConfigError where something is missing."""
-    directory = directory.rstrip("/")
-    inside = f"{directory}/{METADATA_DIRECTORY}"
-    properties = read_meta_properties(fs, directory) if fs.exists(directory) else None
-    if properties is None or not fs.exists(inside):
-        raise ConfigError(
-            f"--from {directory}: must be the metadata log dir of a controller that is left, or a copy of it, with"
-            f" meta.properties and {METADATA_DIRECTORY} in it"
-        )
-    state = QuorumStateFile(inside, fs).load()
-    if state is None:
-        raise ConfigError(f"--from {directory}: it has no quorum-state, so it is not a controller's")
-    registration = read_metadata(fs, inside).brokers.get(lost_node)
-    registered = registration.log_dirs if registration is not None else ()
-    return Survivor(directory, properties.cluster_id, properties.node_id, state.epoch, registered)
-
-
 def still_lost(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> tuple[str, ...]:
     """The registered log dirs that the node does not have: some of its disks may be whole."""
     here = {
-        properties.directory_id for properties in _formatted(config, survivor, fs).values() if properties is not None
+        properties.directory_id for properties in formatted_of(config, survivor, fs).values() if properties is not None
     }
     return tuple(one for one in survivor.registered_log_dirs if one not in here)
-
-
-def votes_without_memory(first: VoterSet, lost: tuple[int, ...]) -> tuple[int, ...]:
-    """The lost voters that make up a majority with those that are left."""
-    left = len(first) - len(lost)
-    return lost[: max(0, first.majority - left)]
 
 
 def recovery_steps(
     config: NodeConfig, survivor: Survivor, lost: tuple[int, ...], fs: FileSystem, ids: Ids
 ) -> list[RecoveryStep]:
     """The steps in their order. ConfigError or MetaPropertiesError where they would do harm; nothing was changed."""
-    _require_static(config, survivor, fs)
+    if is_of_disks(config, survivor, fs):
+        return disk_steps(config, survivor, lost, fs, ids)
     _check_roles(config, survivor, lost)
     target = f"{config.metadata_log_dir}/{METADATA_DIRECTORY}"
     memory = f"{config.metadata_log_dir}/{VOTER_FILE}"
-    found = _formatted(config, survivor, fs)
+    found = formatted_of(config, survivor, fs)
     votes = config.node_id in votes_without_memory(config.first_voters, lost)
     state = _own_state(fs, target, survivor, votes)
     is_formatted = all(found.values()) and (fs.exists(memory) or state is not None)
@@ -176,14 +135,9 @@ def recovery_steps(
     return steps
 
 
-def _require_static(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> None:
-    """ConfigError where the voters are disks: this command gives a lost voter's vote to a new disk by its id alone."""
-    if VoterMemory(survivor.directory, fs).is_dynamic(len(config.first_voters)):
-        raise ConfigError(
-            "recover-quorum: is for the voters of controller.quorum.voters, and the voters of this quorum are disks,"
-            " which the metadata log names. Mount the disk of a lost voter, or a copy of it: a directory that holds its"
-            f" whole metadata log dir is that voter (`A quorum whose voters are disks` in {REPAIRS})"
-        )
+def is_of_disks(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> bool:
+    """True if the metadata log names the voters, which are disks then."""
+    return VoterMemory(survivor.directory, fs).is_dynamic(len(config.first_voters))
 
 
 def _check_roles(config: NodeConfig, survivor: Survivor, lost: tuple[int, ...]) -> None:
@@ -210,21 +164,6 @@ def _check_roles(config: NodeConfig, survivor: Survivor, lost: tuple[int, ...]) 
             f"--lost-voters {named}: {len(voters) - len(lost)} of {len(voters)} controllers are left, which is a"
             " majority; use `penstock node format --rejoin`, which loses nothing"
         )
-
-
-def _formatted(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> dict[str, MetaProperties | None]:
-    """The log dirs, with what an earlier run has formatted; MetaPropertiesError for dirs of another cluster or node."""
-    found = {path: read_meta_properties(fs, path) if fs.exists(path) else None for path in config.log_dirs}
-    for path, properties in found.items():
-        if properties is not None and (properties.cluster_id, properties.node_id) != (
-            survivor.cluster_id,
-            config.node_id,
-        ):
-            raise MetaPropertiesError(
-                f"{path} belongs to node {properties.node_id} of cluster {properties.cluster_id}; give new log dirs, or"
-                f" the configuration of that node"
-            )
-    return found
 
 
 def _own_state(fs: FileSystem, target: str, survivor: Survivor, votes: bool) -> ElectionState | None:
@@ -264,45 +203,3 @@ def make_names_durable(fs: FileSystem, config: NodeConfig) -> None:
     for path in (*sorted(parents), *config.log_dirs, f"{config.metadata_log_dir}/{METADATA_DIRECTORY}"):
         if fs.exists(path):
             fs.fsync_dir(path)
-
-
-def copy_tree(fs: FileSystem, source: str, target: str) -> None:
-    """Copies a directory of files durably, whole or not at all. The node that owns it may run, and remove old files."""
-    part = f"{target}.part"
-    if fs.exists(part):
-        remove_tree(fs, part)
-    fs.mkdir(part)
-    for name in fs.listdir(source):
-        if fs.is_directory(f"{source}/{name}"):
-            continue
-        try:
-            chunks = _chunks(fs, f"{source}/{name}")
-            first = next(chunks, b"")
-        except FileNotFoundError:
-            continue
-        _write(fs, f"{part}/{name}", first, chunks)
-    fs.fsync_dir(part)
-    fs.rename(part, target)
-    fs.fsync_dir(os.path.dirname(target))
-
-
-def _chunks(fs: FileSystem, path: str) -> Iterator[bytes]:
-    fd = fs.open(path)
-    try:
-        at = 0
-        while chunk := fs.pread(fd, COPY_BYTES, at):
-            yield chunk
-            at += len(chunk)
-    finally:
-        fs.close(fd)
-
-
-def _write(fs: FileSystem, path: str, first: bytes, rest: Iterator[bytes]) -> None:
-    fd = fs.open(path, create=True)
-    try:
-        at = 0
-        for chunk in (first, *rest):
-            at += fs.pwritev(fd, [chunk], at)
-        fs.fdatasync(fd)
-    finally:
-        fs.close(fd)

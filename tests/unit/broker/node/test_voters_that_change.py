@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from random import Random
 
 import pytest
 
+from broker.node.commands.recover_quorum import recovery_steps, still_lost
+from broker.node.commands.survivor import METADATA_DIRECTORY, read_survivor
 from broker.node.node import Node
 from broker.quorum.metadata_log import QuorumStateFile
-from penstock import AsyncAdmin
-from penstock.errors import RequestTimedOutError
+from penstock import AsyncAdmin, AsyncProducer, TopicPartition
+from penstock.errors import ApiError, RequestTimedOutError
+from penstock.ids import RandomIds
 from raft.quorum_state import ElectionState
 from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter, VoterChange
 from raft.voters import VoterSet
 from storage.disk.atomic_file import write_atomically
-from storage.log_dirs.meta_properties import read_meta_properties
+from tests.simulation.cluster.machine import make_parents
+from tests.support.losing_fs import LosingFileSystem
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
 SNAPSHOTS = {"metadata.log.max.snapshot.interval.ms": 200, "metadata.max.retention.ms": 1}
@@ -123,33 +126,64 @@ def test_a_joiner_that_ended_before_its_first_record_finds_the_leader_again() ->
     run_in_memory(10, story)
 
 
-def test_a_copy_of_the_disk_that_is_left_stands_for_a_lost_voter() -> None:
-    """Its operator has written into the copy what docs/data-directory.md says."""
+def mount(cluster: MemoryCluster, index: int, path: str) -> None:
+    """A new disk for the node, with a copy of node 0's metadata log dir on it."""
+    source, left = cluster.config(0).metadata_log_dir, cluster.disks[0]
+    disk = cluster.disks[index] = LosingFileSystem()
+    make_parents(disk, [f"{path}/{METADATA_DIRECTORY}/log", *cluster.config(index).log_dirs])
+    for name in ("meta.properties", "first-voters", *(f"{METADATA_DIRECTORY}/{one}" for one in names(left, source))):
+        if left.exists(f"{source}/{name}"):
+            write_atomically(disk, f"{path}/{name}", left.read_file(f"{source}/{name}"))
 
+
+def names(disk: LosingFileSystem, log_dir: str) -> list[str]:
+    return disk.listdir(f"{log_dir}/{METADATA_DIRECTORY}")
+
+
+def recover(cluster: MemoryCluster, index: int) -> None:
+    """Prepares the disk of a lost voter, with a copy of the metadata log dir of node 0."""
+    mount(cluster, index, "/left/data")
+    config, disk = cluster.config(index), cluster.disks[index]
+    survivor = read_survivor(disk, "/left/data", index)
+    for step in recovery_steps(config, survivor, (1, 2), disk, RandomIds(Random(index))):
+        assert not step.is_done
+        step.do()
+    cluster.given_up_dirs[index] = still_lost(config, survivor, disk)
+
+
+@pytest.mark.parametrize("config", [{}, SNAPSHOTS], ids=["log", "snapshots"])
+def test_a_copy_of_the_disk_that_is_left_stands_for_a_lost_voter(config: dict[str, object]) -> None:
     async def story(cluster: MemoryCluster) -> None:
         cluster.format_dynamic(0, 1, 2)
         await cluster.start()
-        await until(lambda: all(node.quorum.raft.voters.is_dynamic for node in cluster.nodes))
-        lost, path = cluster.voter(1), cluster.config(1).metadata_log_dir
-        await cluster.cut_power()
-        disk = cluster.disks[1] = cluster.disks[0].after_crash(Random(1))
-        disk.rename(os.path.dirname(cluster.config(0).metadata_log_dir), os.path.dirname(path))
-        properties = read_meta_properties(disk, path)
-        assert properties is not None
-        lines = (f"version={properties.version}", f"cluster.id={properties.cluster_id}", "node.id=1")
-        text = "\n".join((*lines, f"directory.id={lost.directory_id}", ""))
-        write_atomically(disk, f"{path}/meta.properties", text.encode())
-        state = b'{"leaderEpoch": 101, "leaderId": -1, "votedId": -1, "data_version": 1}'
-        write_atomically(disk, f"{path}/__cluster_metadata-0/quorum-state", state)
-        cluster.given_up_dirs.clear()
-        await cluster.start(2)
+        before = set_of(cluster, 0, 1, 2)
+        await until_all_know(cluster, before)
+        async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
+            await admin.create_topic("alone", assignments=[[1]])
+            await admin.create_topic("orders", assignments=[[0, 1, 2]])
+        async with AsyncProducer(cluster.bootstrap(), environment=cluster.clients()) as producer:
+            for topic in ("alone", "orders"):
+                await producer.send(topic, b"acked")
+        await cluster.stop(2)
+        for index in (1, 2):
+            recover(cluster, index)
+        assert cluster.voter(1) == before.find(1) and cluster.voter(2) != before.find(2)
+        assert cluster.given_up_dirs == {1: (), 2: (before.voters[2].directory_id,)}
+        await cluster.start()
         await until(lambda: leader_of(cluster) is not None)
-        await create(cluster, "after", 2)
-        await change(cluster, RemoveVoter(2, cluster.voter(2).directory_id or ""))
-        await until_all_know(cluster, set_of(cluster, 0, 1))
+        await change(cluster, RemoveVoter(2, before.voters[2].directory_id or ""))
+        await change(cluster, AddVoter(cluster.voter(2)))
+        await until_all_know(cluster, set_of(cluster, 0, 1, 2))
+        await create(cluster, "after", 3)
+        async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
+            (lost,) = (await admin.describe_topic("alone")).partitions
+            with pytest.raises(ApiError, match="held flushed records, and this is the only in-sync replica"):
+                await admin.list_offsets([TopicPartition("alone", 0)])
+            assert lost.error is not None, "no empty log is served for one that held acked records"
+            assert (await admin.list_offsets([TopicPartition("orders", 0)]))[TopicPartition("orders", 0)].offset == 1
         await cluster.stop()
 
-    run_in_memory(9, story)
+    run_in_memory(9, story, config=config)
 
 
 def test_the_same_id_on_an_empty_disk_is_another_voter() -> None:
