@@ -182,8 +182,9 @@ class MemoryCluster:
             self._format(index, disk, begins if index in first else JOINS)
 
     def replace_disk(self, index: int, quorum: QuorumOptions = JOINS) -> None:
-        """Puts an empty disk into the machine, formatted to join the quorum; its operator gives the old one up."""
-        self.given_up_dirs[index] = (self.voter(index).directory_id or "",)
+        """Puts an empty disk into the machine, formatted to join the quorum. Its operator gives up the old one and all
+        before it, because the broker may be registered with any of them."""
+        self.given_up_dirs[index] = (*self.given_up_dirs.get(index, ()), self.voter(index).directory_id or "")
         self.disks[index] = LosingFileSystem()
         self._format(index, self.disks[index], quorum)
 
@@ -199,12 +200,13 @@ class MemoryCluster:
         return Node(config, open_log_dirs(config, environment, lambda progress: None), environment, features=features)
 
     async def start(self, count: int | None = None) -> None:
-        """Starts so many more nodes, or all, on what their disks hold, and waits until they are in service."""
+        """Starts so many more nodes, or all, on what their disks hold, and waits until they are in service. Raises what
+        ends one of them before: nobody waits for a node that the cluster refuses."""
         first = len(self.nodes)
         for index in range(first, len(self.disks) if count is None else first + count):
             self.nodes.append(self.node(index))
         await asyncio.gather(*(node.start() for node in self.nodes[first:]))
-        await asyncio.gather(*(node.wait_ready() for node in self.nodes[first:]))
+        await asyncio.gather(*(in_service(node) for node in self.nodes[first:]))
         for index in self.outside:  # a client outside comes in by the address that is advertised
             config = self.config(index)
             listener = self.network.listeners[config.listener("OUTSIDE")]
@@ -247,6 +249,16 @@ class MemoryCluster:
             return response_codec(row).decode(raw)
         finally:
             await channel.close()
+
+
+async def in_service(node: Node) -> None:
+    """Waits until the node is in service. Raises its refusal, or the error by which it ends."""
+    ready = asyncio.ensure_future(node.wait_ready())
+    await asyncio.wait({ready, node.fatal}, return_when=asyncio.FIRST_COMPLETED)
+    if not ready.done():
+        ready.cancel()
+        raise node.failures.refusal or node.fatal.result()
+    await ready
 
 
 async def end_tasks() -> None:

@@ -13,7 +13,7 @@ from broker.node.commands.survivor import METADATA_DIRECTORY, read_survivor
 from broker.node.node import Node
 from broker.quorum.metadata_log import QuorumStateFile
 from penstock import AsyncAdmin, AsyncProducer, TopicPartition
-from penstock.errors import ApiError, RequestTimedOutError
+from penstock.errors import ApiError, MetaPropertiesError, RequestTimedOutError
 from penstock.ids import RandomIds
 from raft.quorum_state import ElectionState
 from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter, VoterChange
@@ -184,6 +184,46 @@ def test_a_copy_of_the_disk_that_is_left_stands_for_a_lost_voter(config: dict[st
         await cluster.stop()
 
     run_in_memory(9, story, config=config)
+
+
+@pytest.mark.parametrize("starts", [True, False], ids=["started between", "not started"])
+def test_the_same_id_on_an_empty_disk_is_another_voter_also_when_that_disk_is_replaced_again(starts: bool) -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0, 1, 2)
+        await cluster.start()
+        before = set_of(cluster, 0, 1, 2)
+        await cluster.stop(1)
+        cluster.replace_disk(2)
+        if starts:
+            await cluster.start()
+            await cluster.stop(1)
+        cluster.replace_disk(2)
+        await cluster.start()
+        await until_all_know(cluster, before)
+        assert not before.names(2, cluster.voter(2).directory_id)
+        await change(cluster, RemoveVoter(2, before.voters[2].directory_id or ""))
+        await change(cluster, AddVoter(cluster.voter(2)))
+        await until_all_know(cluster, set_of(cluster, 0, 1, 2))
+        await cluster.stop()
+
+    run_in_memory(7, story)
+
+
+def test_a_broker_that_gives_up_only_the_last_of_two_lost_disks_is_refused() -> None:
+    """The quorum knows the broker by the first one. `MemoryCluster.start` says so, and waits for nobody."""
+
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0, 1, 2)
+        await cluster.start()
+        await cluster.stop(1)
+        first = cluster.voter(2).directory_id or ""
+        cluster.replace_disk(2)
+        cluster.given_up_dirs.clear()
+        cluster.replace_disk(2)
+        with pytest.raises(MetaPropertiesError, match=first):
+            await cluster.start()
+
+    run_in_memory(7, story)
 
 
 def test_the_same_id_on_an_empty_disk_is_another_voter() -> None:
