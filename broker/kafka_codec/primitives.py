@@ -17,6 +17,10 @@ from penstock.errors import InvalidRequestError, UnsupportedVersionError
 
 STRING_BYTES_MAX: Final = 0x7FFF
 """Kafka's own limit, in flexible versions too."""
+LONG_STRING_BYTES: Final = 1024
+STRING_BYTES_SHIFT: Final = 8
+"""A string of LONG_STRING_BYTES or more counts as elements, one for 256 bytes (2 ** 8). It is decoded, looked at, and
+often encoded again in an answer, and may take four times its bytes in memory. No name that there is, is as long."""
 TAGS_MAX: Final = 127
 """Tagged fields of one section: as many as one byte can count. Kafka's own messages have seven at most; each costs work
 before anybody is judged."""

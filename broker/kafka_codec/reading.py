@@ -2,6 +2,8 @@
 
     made(view, at, left) -> (message, end, left)       left: how many elements its arrays may have in all
 
+A long string counts as elements (`primitives.LONG_STRING_BYTES`).
+
 Neighbours of fixed size are unpacked at once, together with the length or the count of tags that follows them. The
 structs of arrays are read in the loop itself. The reader raises what the bytes cause (codec.py makes typed errors of
 it), and `InvalidRequestError` where only it can say what is wrong.
@@ -141,8 +143,10 @@ class _Reading:
         length = self._length("h" if kind == "string" else "i")
         with self.source.block(f"if {length} >= 0:"):
             if kind == "string":
-                with self.source.block(f"if {length} > end - at or {length} > {primitives.STRING_BYTES_MAX}:"):
+                with self.source.block(f"if {length} > end - at:"):
                     self.source.add(f"raise bad_string({where!r}, {length}, end - at)")
+                with self.source.block(f"if {length} >= {primitives.LONG_STRING_BYTES}:"):
+                    self._long_string(length, where)
                 self.source.add(f"{target} = str(view[at : at + {length}], 'utf-8')")
             else:
                 with self.source.block(f"if {length} > end - at:"):
@@ -150,6 +154,13 @@ class _Reading:
                 self.source.add(f"{target} = view[at : at + {length}]")
             self.source.add(f"at += {length}")
         self._null(length, target, where, null)
+
+    def _long_string(self, length: str, where: str) -> None:
+        with self.source.block(f"if {length} > {primitives.STRING_BYTES_MAX}:"):
+            self.source.add(f"raise bad_string({where!r}, {length}, end - at)")
+        self.source.add(f"left -= {length} >> {primitives.STRING_BYTES_SHIFT}")
+        with self.source.block("if left < 0:"):
+            self.source.add(f"raise too_many({where!r}, left)")
 
     def _array(self, element: type | str, target: str, where: str, null: bool) -> None:
         count = self._length("i")

@@ -21,7 +21,7 @@ from tests.attack.floods.links import PRODUCE, Target, data, text
 
 READERS, READ_BYTES, SENDING_S = 40, 32 << 10, 0.5
 WRITERS, FRAMES, NAMES_EACH, LONGEST = 100, 50, 2, 30_000
-LONG_NAMES, BLOCK_BYTES = 270, 1 << 20
+LONG_NAMES, BLOCK_BYTES = 160, 1 << 20
 FILLING: Final = 200
 PRODUCED, LOOKED_UP = 10_000, 9_000
 CALLERS, CALLS_EACH = 30, 100
@@ -63,9 +63,8 @@ def _never_waiting(target: Target) -> tuple[Callable[[], Link], dict[Link, int]]
 
 
 def slowly_read_names(target: Target) -> Steps:
-    """Answers of 8 MB about 270 names that are not there, each as long as there may be. They take some milliseconds,
-    and a small part of the room of elements. Twice as much as the operating system takes of each could wait in the
-    node."""
+    """Answers of 5 MB about 160 names that are not there, each as long as there may be. They take some milliseconds.
+    Twice as much as the operating system takes of each could wait in the node."""
     names = b"".join(text(f"{number:08d}" + "n" * LONGEST) for number in range(LONG_NAMES))
     frame = data(struct.pack(">hhi", METADATA, 1, 1) + text("c") + struct.pack(">i", LONG_NAMES) + names)
     make, sent = _never_waiting(target)

@@ -93,3 +93,16 @@ def test_unknown_tagged_fields_count_as_elements() -> None:
     assert elements == 30
     with pytest.raises(TooManyElementsError):
         decode_counted(MetadataRequest, 9, memoryview(body), 0, 29)
+
+
+@pytest.mark.parametrize(("length", "counted"), [(1_023, 0), (1_024, 4), (30_000, 117)])
+def test_a_long_string_counts_as_elements(length: int, counted: int) -> None:
+    """A frame of a few names of 30 kB costs as much as one of hundreds of names: it must not pass for a small one."""
+    name = length.to_bytes(2, "big") + bytes(length)
+    body = (2).to_bytes(4, "big") + name + name
+    message, end, elements = decode_counted(MetadataRequest, 1, memoryview(body), 0, 1_000)
+    assert (len(message.topics), end, elements) == (2, len(body), 2 + 2 * counted)
+    if counted:
+        with pytest.raises(TooManyElementsError) as raised:
+            decode_counted(MetadataRequest, 1, memoryview(body), 0, 2 + counted)
+        assert raised.value.missing == counted
