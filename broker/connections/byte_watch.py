@@ -14,9 +14,10 @@ the network's connections that go on sending are cut, and it is shut out: it beg
 enough of its bytes have leaked away, which takes a minute at most. What somebody has logged in by goes on. Bytes under
 a log-in that is over do not count.
 
-Connections that were cut for refused calls count against their network, too, as bytes of a kind of their own. They
-alone shut out no network from which somebody is logged in now: a stranger there keeps none of its neighbours from a
-log-in. Its connections that go on sending are cut nevertheless.
+Connections that were cut for refused calls count against their network, too, as bytes of a kind of their own, and so
+do those that end without a log-in (LEFT_BYTES): gRPC's library accepts thousands a second, and each costs it 0.1 ms.
+They alone shut out no network from which somebody is logged in now: a stranger there keeps none of its neighbours from
+a log-in. Its connections that go on sending are cut nevertheless.
 
 After a log-in, or a call, a connection may send as much as it likes, as long as messages come of it (under_way.py).
 
@@ -40,6 +41,9 @@ NETWORK_BYTES_KEPT_MAX: Final = 16 << 20
 NETWORK_BYTES_A_SECOND: Final = 1 << 18
 LOG_IN_BYTES: Final = 16_384
 """A handshake with a chain of certificates, and a log-in."""
+LEFT_BYTES: Final = 4 * 1024
+"""A connection that has ended without a log-in, or a call, counts for as much: a network may have 1,000 of these at
+once, and 64 a second. A probe that only connects is borne."""
 FIRST_CALL_BYTES: Final = 1 << 17
 """A window of HTTP/2 may be full before the node has heard of the first call; and as much again for its headers."""
 
@@ -82,7 +86,7 @@ class ByteWatch:
         self._networks: dict[str, float] = {}
         """The bytes that count against each."""
         self._refused: dict[str, float] = {}
-        """The bytes that count against each network for calls that were refused."""
+        """The bytes that count against each network for calls that were refused, and connections that left."""
         self._logged_in: set[Endpoint] = set()
         """The connections by which somebody is or was logged in."""
         self._at_ms: int | None = None
@@ -99,7 +103,10 @@ class ByteWatch:
                 network = network_of(peer.host)
                 level = self._networks.get(network, 0.0) + above[peer]
                 self._networks[network] = min(level, NETWORK_BYTES_KEPT_MAX)
-        self._logged_in &= set(connected)
+        there = set(connected)
+        for peer in before.keys() - there:
+            self.charge(peer.host, LEFT_BYTES)
+        self._logged_in &= there
         known_now = [peer for peer in connected if peer not in received]
         self._logged_in.update(known_now)
         over = {network for network in (*self._networks, *self._refused) if self._level(network) > NETWORK_BYTES_MAX}
@@ -114,7 +121,7 @@ class ByteWatch:
         return self._networks.get(network, 0.0) + self._refused.get(network, 0.0)
 
     def charge(self, host: str, count: int) -> None:
-        """Counts `count` bytes against the network of a host, for calls that were refused."""
+        """Counts `count` bytes against the network of a host, for calls that were refused or connections that left."""
         network = network_of(host)
         self._refused[network] = min(self._refused.get(network, 0.0) + count, NETWORK_BYTES_KEPT_MAX)
 

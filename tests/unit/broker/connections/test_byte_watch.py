@@ -15,6 +15,7 @@ from broker.connections.byte_watch import (
     CONNECTION_BYTES_A_SECOND,
     CONNECTION_BYTES_MAX,
     FIRST_CALL_BYTES,
+    LEFT_BYTES,
     LOG_IN_BYTES,
     NETWORK_BYTES_MAX,
     ByteVerdict,
@@ -115,6 +116,26 @@ def test_refused_calls_alone_shut_out_no_network_from_which_somebody_is_logged_i
     assert watch.look(received, [neighbour, log_in, sends], 200) == NOTHING
     received[sends] += 1 << 40
     assert watch.look(received, [neighbour, log_in, sends], 300) == ({sends}, {"10.0.0.1"}), "bytes count as before"
+
+
+def test_connections_that_come_and_go_without_a_log_in_shut_their_network_out_unless_somebody_is_logged_in() -> None:
+    some = NETWORK_BYTES_MAX // LEFT_BYTES + 1
+    visitors = [Endpoint("10.0.0.2", port) for port in range(1, some + 1)]
+    watch = ByteWatch()
+    assert watch.look(dict.fromkeys(visitors, 0), visitors, 0) == NOTHING, "they may all stay"
+    assert watch.look({}, [], 100) == (set(), {"10.0.0.2"})
+    assert watch.look({}, [], 60_000) == NOTHING
+    assert watch.look(dict.fromkeys(visitors, 0), visitors, 60_000) == NOTHING
+    neighbour = Endpoint("10.0.0.2", 50_000)
+    assert watch.look({}, [neighbour], 60_100) == NOTHING, "somebody is logged in from there"
+
+
+def test_a_network_may_have_some_connections_a_second_that_only_come_and_go() -> None:
+    """Probes of its address, and commands that are done between two looks."""
+    watch = ByteWatch()
+    for look in range(3_000):
+        visitor = Endpoint("10.0.0.2", 1 + look)
+        assert watch.look({visitor: 0}, [visitor], 100 * look) == NOTHING
 
 
 def test_many_clients_of_one_address_whose_sessions_are_over_are_not_shut_out_for_asking_once() -> None:
