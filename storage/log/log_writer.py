@@ -91,7 +91,7 @@ class LogWriter:
         """`held_before`: bytes that the active segment held before this append. If it held none, a roll before the next
         try would change nothing: batches of one fetch may be more than 31 bits of offsets apart."""
         active, last = self._segments.active, placed.headers[-1]
-        if self.awaits_roll or roll_is_due(active, placed, config):
+        if self.awaits_roll or roll_is_due(active, placed, config, len(self._segments)):
             fits = self._rolls_when_flushed and not must_roll(active, placed)
             if not fits and not (self._rolls_when_flushed and held_before):
                 self.roll(log_end_offset, config)

@@ -8,6 +8,7 @@ append: an idle log keeps its active segment. An empty segment is never full: an
 from __future__ import annotations
 
 import zlib
+from typing import Final
 
 from storage.append.placing import Placed
 from storage.log_config import LogConfig
@@ -20,15 +21,24 @@ ROOM_BYTES, ROOM_OFFSETS = 2**27, 2**24
 not flushed count against `queued.max.request.bytes` (128 MiB)."""
 
 
-def roll_is_due(active: Segment, placed: Placed, config: LogConfig) -> bool:
-    """True when the batches must go into a new segment."""
+SEGMENTS_MAX: Final = 1_000
+SMALL_BYTES: Final = 2**20
+"""A log with more than SEGMENTS_MAX segments rolls none that is smaller. The owner of a topic chooses when it rolls,
+and may have each batch roll a segment: three files, a KiB of memory, and a look at it by each look-up of a time."""
+
+
+def roll_is_due(active: Segment, placed: Placed, config: LogConfig, segments: int) -> bool:
+    """True when the batches must go into a new segment; the log has so many `segments`."""
     if not active.size_bytes:
         return False
-    if active.size_bytes + placed.size_bytes > min(config.segment_bytes, SEGMENT_BYTES_MAX - ROOM_BYTES):
-        return True
-    if active.indexes.is_full(config.segment_index_bytes):
+    size_bytes = active.size_bytes + placed.size_bytes
+    if size_bytes > SEGMENT_BYTES_MAX - ROOM_BYTES:
         return True
     if placed.next_offset - active.base_offset > MAX_RELATIVE_OFFSET - ROOM_OFFSETS:
+        return True
+    if segments > SEGMENTS_MAX and active.size_bytes < SMALL_BYTES:
+        return False
+    if size_bytes > config.segment_bytes or active.indexes.is_full(config.segment_index_bytes):
         return True
     first_ms = active.first_timestamp_ms()
     return first_ms >= 0 and placed.headers[0].max_timestamp_ms - first_ms > life_ms(active.stem, config)

@@ -20,7 +20,7 @@ from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from tests.attack.floods.grpc_floods import METADATA
 from tests.attack.floods.h2_link import SERVICE, H2Link
-from tests.attack.floods.herd import Steps, drained, on_links
+from tests.attack.floods.herd import Steps, again, drained, on_links
 from tests.attack.floods.kafka_floods import CREATE_TOPICS, FETCH, LIST_OFFSETS, TENANTS_TOPIC
 from tests.attack.floods.links import PRODUCE, KafkaLink, Target, data, text
 
@@ -173,6 +173,28 @@ def look_ups_far_from_the_index(target: Target) -> Steps:
     yield from on_links(target, partial(target.kafka_link, timeout_s=PATIENT_S), act, 4)
 
 
+# -- segments by the thousand ------------------------------------------------------------------------------------------
+
+
+def segments_without_end(target: Target) -> Steps:
+    """Each batch rolls a segment: its topic lets one be as old as a millisecond, and an index have two entries. Four
+    connections write, and a fifth looks up a time, for which every segment has to be looked at."""
+    name = "tenant-segments"
+    link = target.kafka_link(timeout_s=PATIENT_S)
+    _topic(link, name, {"segment.ms": "1", "segment.index.bytes": "24", "index.interval.bytes": "0"})
+    batch = build_batch([b""], timestamps_ms=_now_ms())
+    body = struct.pack(">ii", -1, 1) + text(name) + struct.pack(">iiq", 1, 0, _now_ms() + LATER_MS)
+    acts: list[Callable[[Any], object]] = 4 * [lambda link: link.produce(name, batch)]
+    acts.append(lambda link: link.ask(LIST_OFFSETS, 1, body))
+    links = [target.kafka_link(timeout_s=PATIENT_S) for _ in acts]
+
+    def act() -> None:
+        for one, its_act in zip(links, acts, strict=True):
+            its_act(one)
+
+    yield from again(target, act)
+
+
 RECORD_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
     flood.__name__.replace("_", "-"): flood
     for flood in (
@@ -182,5 +204,6 @@ RECORD_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
         fetches_far_from_the_index,
         look_ups_in_vain,
         look_ups_far_from_the_index,
+        segments_without_end,
     )
 }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from storage.log.segment_roll import life_ms
+import pytest
+
+from storage.log.segment_roll import SEGMENTS_MAX, SMALL_BYTES, life_ms
 from storage.log_config import LogConfig
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, batch, new_log
 
 STEMS = [f"/data/orders-{partition}/{base:020d}" for partition in range(20) for base in (0, 100, 2000)]
 
@@ -32,3 +36,31 @@ def test_a_compacted_log_rolls_before_a_record_has_been_there_for_max_compaction
     times = {"segment_ms": 1000, "max_compaction_lag_ms": 300}
     assert life_ms(STEMS[0], LogConfig(cleanup_policy="compact", **times)) == 300  # type: ignore[arg-type]
     assert life_ms(STEMS[0], LogConfig(cleanup_policy="delete", **times)) == 1000  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LogConfig(segment_ms=1),
+        LogConfig(segment_bytes=100),
+        LogConfig(segment_index_bytes=24, index_interval_bytes=0),
+    ],
+)
+def test_a_log_of_many_segments_rolls_no_small_one(config: LogConfig) -> None:
+    """Each batch would have a segment of its own: who owns a topic chooses that, and the node has it in memory."""
+    fs = LosingFileSystem()
+    log = new_log(fs, config)
+    for number in range(SEGMENTS_MAX * 2 + 100):
+        log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS + 10 * number), 1, NOW_MS)
+    assert len(log.segments) == SEGMENTS_MAX + 1
+
+
+def test_a_log_of_many_segments_rolls_one_that_is_not_small() -> None:
+    log = new_log(LosingFileSystem(), LogConfig(segment_ms=1))
+    for number in range(SEGMENTS_MAX + 100):
+        log.append.as_leader(batch(b"v", timestamp_ms=NOW_MS + 10 * number), 1, NOW_MS)
+    for number in range(1, 4):
+        large = batch(bytes(SMALL_BYTES * 2 // 3), timestamp_ms=NOW_MS + number * 100_000)
+        log.append.as_leader(large, 1, NOW_MS)
+    assert len(log.segments) == SEGMENTS_MAX + 2
+    assert log.segments[-1].base_offset == log.log_end_offset - 1
