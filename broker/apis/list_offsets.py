@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 
 TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX = 3_000, 60_000
 """The time-out of a request that gives none, and the longest that counts."""
-LOOK_UPS_OF_PARTY = 2
+LOOK_UPS_OF_PARTY = 1
 """Look-ups of one party that threads of a log dir make at a time, each of at most some hundred ms of decoding."""
 BOUNDS = (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
 """Known without a look into the log."""

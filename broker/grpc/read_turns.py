@@ -1,8 +1,8 @@
 """Lets few calls of one connection be read at once, because gRPC takes a message in whole.
 
 A call that is not read holds 64 KiB, HTTP/2's window. A call that is read may hold `socket.request.max.bytes`, also
-where its API allows less: nothing tells the size before the last byte. A connection has 256 calls, so all of them at
-once would take 256 times as much. The messages of honest calls come with their calls, and are read in a moment.
+where its API allows less: nothing tells the size before the last byte. A connection has 100 calls, so all of them at
+once would take 100 times as much. The messages of honest calls come with their calls, and are read in a moment.
 
 Not here: which callers may be read from at all (callers.py), and streams, which `max.connections` bounds.
 """

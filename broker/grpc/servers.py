@@ -51,8 +51,10 @@ HANDSHAKE_MS_MAX = 5_000
 UNCOMPRESSED = 1 << 0
 """gRPC's numbers of algorithms are bits. Its library would make a message a thousand times as large as the bytes that
 came, before anybody is asked: no count of received bytes would see it. Batches have compression of their own."""
-CONNECTION_STREAMS_MAX = 256
-"""Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
+CONNECTION_STREAMS_MAX = 100
+"""Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit; RFC 9113, 6.5.2: not
+below 100). The library hands the calls of one API over in the order in which they came by all connections, so those
+that are open are ahead of everybody's next one."""
 
 
 class GrpcServer:

@@ -3,7 +3,7 @@
 A client that does not read keeps its answers in this node's memory. They count in the budget of answers
 (request_memory.py), so its party's next calls wait before they are read; and a connection whose answer has been under
 way for too long is cut (connection_guard.py). gRPC tells that an answer has left by the end of its call. The answers of
-streams are counted elsewhere (network/connection_loop.py). A connection has few streams and 256 calls, so here smaller
+streams are counted elsewhere (network/connection_loop.py). A connection has few streams and 100 calls, so here smaller
 answers count, too: all of its small ones together may be many MiB. Not here: answers up to `FREE_BYTES`.
 """
 

@@ -58,6 +58,11 @@ HELD_BY = {
         REFUSED + "test_refused_calls_of_a_connection_that_is_logged_in_cost_its_network_nothing",
         BYTES + "test_refused_calls_alone_shut_out_no_network_from_which_somebody_is_logged_in",
     ),
+    "connections to gRPC's listeners that end without a log-in, or a call": (
+        BYTES
+        + "test_connections_that_come_and_go_without_a_log_in_shut_their_network_out_unless_somebody_is_logged_in",
+        BYTES + "test_a_network_may_have_some_connections_a_second_that_only_come_and_go",
+    ),
     "messages that are waited for before a log-in at gRPC": (
         LOBBY + "test_a_message_that_never_comes_is_not_waited_for",
         LOBBY + "test_a_connection_has_one_message_that_is_waited_for",
@@ -123,7 +128,8 @@ HELD_BY = {
         UNIT + "kafka_codec/test_malformed.py::test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
         UNIT + "kafka_codec/test_malformed.py::test_unknown_tagged_fields_count_as_elements",
     ),
-    "requests with 17 to 999 elements at `KAFKA`": (
+    "requests with 17 to 999 elements at `KAFKA`; 256 bytes of a text of a KiB or more are an element, too": (
+        "tests/unit/broker/kafka_codec/test_malformed.py::test_a_long_string_counts_as_elements",
         ELEMENTS + "test_however_many_networks_have_large_requests_one_that_is_not_large_waits_for_none_of_them",
         ELEMENTS + "test_a_request_asks_for_room_for_the_elements_that_it_has_however_many_bytes_these_have",
         UNIT + "kafka/connection/test_long_requests.py::"
@@ -170,6 +176,7 @@ HELD_BY = {
         "test_of_a_party_that_reads_nothing_no_produce_with_a_large_answer_is_decoded_and_all_others_go_on",
         UNIT + "grpc/test_unread_answers.py::test_a_small_answer_of_a_call_with_small_ones_waits_for_no_unread_answer",
     ),
+    "calls of gRPC": (UNIT + "grpc/test_floods.py::test_a_connection_may_have_few_calls_at_a_time",),
     "**A tenant**: fetch answers that it does not read": (
         BUDGET + "test_a_stream_has_its_share_and_a_party_half_of_the_budget",
         GUARD + "test_a_connection_that_does_not_read_its_answer_goes_after_the_time_that_is_stated",
@@ -190,6 +197,10 @@ HELD_BY = {
         LOOK_UPS + "test_the_event_loop_decodes_one_small_batch_that_is_not_compressed_and_no_other",
         UNIT + "apis/test_list_offsets.py::"
         "test_a_party_has_few_look_ups_at_work_and_another_one_waits_for_none_of_the_others",
+    ),
+    "segments of one log": (
+        "tests/unit/storage/log/test_segment_roll.py::test_a_log_of_many_segments_rolls_no_small_one",
+        "tests/unit/storage/log/test_segment_roll.py::test_a_log_of_many_segments_rolls_one_that_is_not_small",
     ),
     "lines about batches that nobody can decode": (
         UNIT + "apis/test_list_offsets.py::"

@@ -160,7 +160,7 @@ MANY_PARTITIONS: Final = Bounds(memory_mib=224)
 """30 connections have four streams each."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
-LOOK_UPS: Final = Bounds(rate=0.35, figures={"look_up_s": 1.5})
+LOOK_UPS: Final = Bounds(figures={"look_up_s": 1.5})
 """Two threads of a log dir look up all the time, and share the interpreter with the event loop."""
 LARGEST_BATCH: Final = Bounds(memory_mib=320)
 """A batch of 60 MiB as it is unpacked and as bytes of its own, and what zstd's level 12 takes for it, in two threads at
@@ -185,6 +185,7 @@ SECURED: Final = (
     Row("handshakes@KAFKA", STRANGER, FEW),
     Row("handshakes@BROKER", STRANGER),
     Row("connections-that-come-and-go@BROKER", STRANGER, bounds=SEEN_LATER),
+    Row("connections-that-come-and-go@KAFKA", STRANGER),
     Row("connections-to-the-limit@KAFKA", STRANGER, 120),
     Row("connections-to-the-limit@BROKER", STRANGER, 120, SEEN_LATER),
     # Kafka's frames, before a log-in
@@ -237,6 +238,7 @@ SECURED: Final = (
     Row("tiny-batches-by-grpc", TENANT),
     Row("fetches-far-from-the-index", TENANT, seconds=12, spoils=True),
     Row("look-ups-far-from-the-index", TENANT, bounds=LOOK_UPS, seconds=12, spoils=True),
+    Row("segments-without-end", TENANT, seconds=12, spoils=True),
     Row("fetch-sessions", TENANT, bounds=SESSIONS, seconds=10),
     Row("producer-ids", TENANT),
     Row("members", TENANT, spoils=True),

@@ -20,7 +20,7 @@ from broker.connections.under_way import Shares
 from broker.grpc.access import ListenerAccess
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.callers import SessionCallers
-from broker.grpc.servers import broker_server
+from broker.grpc.servers import CONNECTION_STREAMS_MAX, broker_server
 from penstock.clock import SystemClock
 from penstock.testing.ports import free_ports
 from penstock.types import Endpoint
@@ -34,6 +34,8 @@ ELSEWHERE = "127.0.0.4"
 BYTES_MAX = 16 << 30
 SECONDS_MAX, QUIET_SECONDS = 60, 1
 HEADERS, SETTINGS, CONTINUATION = 1, 4, 9
+CONCURRENT_STREAMS = 3
+"""The setting of that number (RFC 9113, 6.5.2)."""
 
 
 def frame(kind: int, stream: int, body: bytes) -> bytes:
@@ -133,5 +135,41 @@ def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_l
             assert sent < BYTES_MAX
         finally:
             await server.stop()
+
+    asyncio.run(main())
+
+
+def settings_of(port: int) -> dict[int, int]:
+    """The numbers that the server's first SETTINGS frame has."""
+    with socket.create_connection(("127.0.0.1", port), SECONDS_MAX) as link:
+        link.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, b""))
+        read = link.makefile("rb").read
+        head = read(9)
+        assert head[3] == SETTINGS
+        return dict(struct.iter_unpack(">HI", read(int.from_bytes(head[:3], "big"))))
+
+
+def test_a_connection_may_have_few_calls_at_a_time() -> None:
+    """They are ahead of everybody's next call, and a client holds back what is above them."""
+
+    async def main() -> None:
+        here = Endpoint("127.0.0.1", free_ports(1)[0][0])
+        served = ServedListener(
+            name="OUT",
+            endpoint=here,
+            limits=LIMITS,
+            guard=LIMITS.guard("OUT"),
+            held=cast(Any, None),
+            access=ListenerAccess("OUT", "INTERNAL"),
+            handlers=cast(Any, NoStreams()),
+            shares=Shares(MIB, MIB),
+        )
+        server = broker_server(served, CLOCK, THREADS)
+        await server.start()
+        try:
+            settings = await asyncio.to_thread(settings_of, here.port)
+        finally:
+            await server.stop()
+        assert settings[CONCURRENT_STREAMS] == CONNECTION_STREAMS_MAX == 100
 
     asyncio.run(main())
