@@ -11,11 +11,11 @@ Aborted transactions are not known here: a caller that wants committed data only
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain, compress
 from typing import NamedTuple
 
-from penstock.errors import CorruptMessageError
+from penstock.errors import CorruptMessageError, PenstockError
 from penstock.record.batch import HEADER_BYTES, BatchHeader, Buffer, iter_headers, verify_crc
 from penstock.record.codecs import Codec, decompress
 from penstock.record.decoding import DecodedRecords, HeaderTuple, decode_records
@@ -27,6 +27,15 @@ DEFAULT_MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+
+class TooLargeTogetherError(PenstockError):
+    """Batches that may each be read have too many bytes together without compression; read fewer at a time."""
+
+    def __init__(self, bytes_max: int, at: int) -> None:
+        super().__init__(f"more than {bytes_max} bytes without compression")
+        self.at = at
+        """The position of the batch that is one too many."""
 
 
 class Record(NamedTuple):
@@ -50,6 +59,8 @@ class RecordColumns:
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] | None
     headers: Sequence[HeaderTuple] | None
+    unpacked_bytes: int = field(default=0, compare=False)
+    """The bytes of the batches that they are of, without compression."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -65,17 +76,24 @@ def read_columns(
     to_offset: int | None = None,
     check_crc: bool = True,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    max_unpacked_bytes: int | None = None,
 ) -> RecordColumns:
-    """The data records with `from_offset <= offset < to_offset`."""
+    """The data records with `from_offset <= offset < to_offset`. TooLargeTogetherError as soon as several batches have
+    more than `max_unpacked_bytes` without compression: small batches may each unpack to a thousand times their size."""
     data = bytes(buffer)
     parts: list[RecordColumns] = []
+    unpacked_bytes = 0
     for at, header in wanted_batches(data, from_offset, to_offset, check_crc=check_crc):
-        part = columns_of_batch(*batch_body(data, at, header, max_decompressed_bytes), header)
+        body, start, end = batch_body(data, at, header, max_decompressed_bytes)
+        unpacked_bytes += end - start
+        if max_unpacked_bytes is not None and unpacked_bytes > max_unpacked_bytes and parts:
+            raise TooLargeTogetherError(max_unpacked_bytes, at)
+        part = columns_of_batch(body, start, end, header)
         if header.base_offset < from_offset or (to_offset is not None and header.next_offset > to_offset):
             part = _within(part, from_offset, to_offset)
         if part.values:
             parts.append(part)
-    return _joined(parts)
+    return replace(_joined(parts), unpacked_bytes=unpacked_bytes)
 
 
 def read_records(

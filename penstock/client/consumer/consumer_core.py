@@ -35,8 +35,11 @@ from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import NO_OFFSET
 
 POLL_BYTES = 8 * 1024 * 1024
-"""One poll gives no more pieces after this many bytes. A poll keeps what it gave until it ends, in case it fails. With
-large records more pieces would ask for new memory instead of using the old again."""
+"""One poll gives no more pieces after this many bytes, without compression. A poll keeps what it gave until it ends, in
+case it fails. With large records more pieces would ask for new memory instead of using the old again."""
+PIECE_BYTES_MIN, PIECE_GROWTH_MAX = 64 * 1024 * 1024, 32
+"""A piece that unpacks to more than this, or more than so many times its size, is taken in parts. Honest records shrink
+to a tenth or twentieth; repeated bytes to a thousandth, and a piece of 4 MiB would fill 4 GiB."""
 
 ITERATION_POLL_MS = 1_000
 """A loop over the records of a consumer polls again after this time without a record."""
@@ -49,6 +52,7 @@ class _Leftover:
     piece: Deliver
     records: list[ConsumerRecord]
     at: int
+    unpacked_bytes: int
 
 
 class ConsumerCore:
@@ -168,8 +172,8 @@ class ConsumerCore:
                 piece = self.reader.next_piece()
                 if piece is None:
                     break
-                size_bytes += len(piece.records)
-                part = self._take_rows(piece, limit - len(taken))
+                part, unpacked_bytes = self._take_rows(piece, limit - len(taken))
+                size_bytes += max(len(piece.records), unpacked_bytes)
                 if taken:
                     taken += part
                 else:
@@ -184,23 +188,27 @@ class ConsumerCore:
         self._polls += 1
         self._records += records
 
-    def _take_rows(self, piece: Deliver, count: int) -> list[ConsumerRecord]:
-        """Takes at most `count` records of the piece; the others stay decoded for the next poll."""
+    def _take_rows(self, piece: Deliver, count: int) -> tuple[list[ConsumerRecord], int]:
+        """Takes at most `count` records of the piece; the others stay decoded for the next poll. The records, and the
+        bytes that the piece has unpacked."""
         left, self._leftover = self._leftover, None
         if left is None or left.piece is not piece:
             columns, piece = self.reader.decode(piece, self.read_columns)
-            left = _Leftover(piece, make_records(piece.topic_partition, columns, piece.origin), 0)
+            made = make_records(piece.topic_partition, columns, piece.origin)
+            left = _Leftover(piece, made, 0, columns.unpacked_bytes)
         records, at = left.records, left.at
         end = min(len(records), at + count)
         if end < len(records):
             rest = self.reader.give_part(piece, records[end].offset)
-            self._leftover = _Leftover(rest, records, end)
+            self._leftover = _Leftover(rest, records, end, left.unpacked_bytes)
         else:
             self.reader.give(piece)
-        return records if at == 0 and end == len(records) else records[at:end]
+        return records if at == 0 and end == len(records) else records[at:end], left.unpacked_bytes
 
     def read_columns(self, records: bytes, from_offset: int) -> RecordColumns:
-        return read_columns(records, from_offset=from_offset, check_crc=self.config.check_crcs)
+        most = max(PIECE_BYTES_MIN, PIECE_GROWTH_MAX * len(records))
+        check_crc = self.config.check_crcs
+        return read_columns(records, from_offset=from_offset, check_crc=check_crc, max_unpacked_bytes=most)
 
     # -- ranges --------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from penstock.record.batch import BatchHeader, iter_headers
+from penstock.record.reader import TooLargeTogetherError
 
 C = TypeVar("C")
 Decoder = Callable[[bytes, int], C]
@@ -46,6 +47,9 @@ def decode_good(records: bytes, from_offset: int, next_offset: int, decoder: Dec
         return Decoded(decoder(records, from_offset), next_offset, len(records), None)
     except MemoryError:
         raise
+    except TooLargeTogetherError as error:
+        last = max((one for one in iter_headers(records) if one[0] < error.at), key=lambda one: one[0])[1]
+        return decode_good(records[: error.at], from_offset, max(last.next_offset, from_offset), decoder)
     except Exception as error:
         return _before_damage(records, from_offset, decoder, error)
 

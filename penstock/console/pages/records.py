@@ -30,9 +30,8 @@ READ_SECONDS: Final = 5.0
 POLL_MS: Final = 1_000
 """A poll without records for so long ends the page: only markers of transactions are left."""
 FETCH_BYTES: Final = 4 * 1024 * 1024
-POLL_RECORDS_MAX: Final = 8
-"""Records of one poll. Each may come from a compressed batch and be far larger than FETCH_BYTES, so the bytes are
-counted after few of them."""
+POLL_RECORDS_MAX: Final = 500
+"""Records of one poll, which the client ends sooner by the bytes that they have without compression."""
 SHOWN_BYTES_MAX: Final = 2_048
 """Bytes of one value in the list; the page of the record has more."""
 HEADER_COST_BYTES: Final = 100
