@@ -177,10 +177,14 @@ class AsyncAdmin:
         """
         return await topic_views.describe_one(self._cluster, arguments.checked_topic(name), await self._begin())
 
-    async def describe_topics(self, *, ask_leaders: bool = True) -> list[TopicDescription]:
-        """Every topic, sorted by name; each as `describe_topic` has it. Without `ask_leaders` as the metadata of one
-        broker has them, in one call: nothing of what only the leader of a lonely replica knows."""
-        return await topic_views.describe_all(self._cluster, await self._begin(), ask_leaders=ask_leaders)
+    async def describe_topics(
+        self, names: Sequence[str] | None = None, *, ask_leaders: bool = True
+    ) -> list[TopicDescription]:
+        """The topics of these names, or all, sorted by name; each as `describe_topic` has it. A name that no topic has
+        is left out. Without `ask_leaders` as the metadata of one broker has them, in one call: nothing of what only the
+        leader of a lonely replica knows."""
+        wanted = None if names is None else arguments.checked_topic_names(names)
+        return await topic_views.describe_many(self._cluster, wanted, await self._begin(), ask_leaders=ask_leaders)
 
     async def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Deletes every record below the offset of each partition; -1 is everything that can be read now. The low

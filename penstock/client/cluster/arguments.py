@@ -29,6 +29,13 @@ def checked_topic(topic: Any) -> str:
     return topic
 
 
+def checked_topic_names(topics: Any) -> tuple[str, ...]:
+    """The names of topics, each once; not one name alone."""
+    if isinstance(topics, str) or not isinstance(topics, Iterable):
+        raise TypeError(f"topics must be a list of names, like ['orders'], not {topics!r}")
+    return tuple(dict.fromkeys(map(checked_topic, topics)))
+
+
 def checked_partition(partition: Any) -> TopicPartition:
     """One partition of one topic: a TopicPartition, or a pair that means one."""
     if not isinstance(partition, (tuple, list)) or len(partition) != 2:

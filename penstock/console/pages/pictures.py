@@ -10,7 +10,7 @@ from typing import Final
 from penstock.admin import PartitionInfo, TopicDescription
 from penstock.console.page import PageAsked, address_of
 from penstock.console.pages.series import WORDS
-from penstock.console.pages.watched import WatchNote, visible_groups, visible_topics, watch_note, watch_of
+from penstock.console.pages.watched import WatchNote, visible_groups, visible_topics, watch_note
 from penstock.console.pictures.flow_picture import TOPICS_MAX, FlowGroup, FlowTopic, RecordFlow, flow_svg
 from penstock.console.pictures.layout_picture import LayoutBroker, LayoutRow, LayoutView, layout_svg
 from penstock.console.watching.cluster_watch import ClusterWatch
@@ -85,7 +85,7 @@ def _layout_row(topic: TopicDescription, p: PartitionInfo) -> LayoutRow:
 
 async def show_flow(asked: PageAsked) -> FlowPage:
     """The busiest topics and their groups by the console's memory, and the producers by the leaders' own words."""
-    name, watch = asked.fields.text("topic", ""), watch_of(asked)
+    name, watch = asked.fields.text("topic", ""), asked.watch
     if watch is None:
         return FlowPage(name, RecordFlow((), ()), watch_note(asked))
     topics, groups = await asyncio.gather(visible_topics(asked), visible_groups(asked))
@@ -119,16 +119,22 @@ async def _with_producers(asked: PageAsked, topics: Sequence[FlowTopic]) -> tupl
     """The topics with the numbers of idempotent producers that wrote lately; None where the leaders do not say."""
     names = [topic.name for topic in topics[:TOPICS_MAX]]
     try:
-        described = await asyncio.gather(*map(asked.admin.describe_topic, names))
+        described = await asked.admin.describe_topics(names, ask_leaders=False)
         led = [TopicPartition(one.name, p.partition) for one in described for p in one.partitions if p.leader_id >= 0]
         known = await asked.admin.describe_producers(led) if led else {}
     except ApiError:
         return tuple(topics)
-    writing: dict[str, set[int]] = {name: set() for name in names}
+    writing: dict[str, set[int]] = {one.name: set() for one in described}
     for tp, producers in known.items():
         newest_ms = max((one.last_append_ms for one in producers), default=0)
         recent = max(newest_ms, asked.wall_ms) - PRODUCING_MS
         writing[tp.topic] |= {one.producer_id for one in producers if one.last_append_ms >= recent}
     return tuple(
-        FlowTopic(topic.name, topic.records_per_second, len(writing[topic.name]), topic.address) for topic in topics
+        FlowTopic(
+            topic.name,
+            topic.records_per_second,
+            len(writing[topic.name]) if topic.name in writing else None,
+            topic.address,
+        )
+        for topic in topics
     )

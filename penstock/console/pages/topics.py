@@ -9,7 +9,6 @@ from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 from penstock.client.admin.log_dirs import BrokerLogDirs
 from penstock.console.page import PageAsked, Slice
 from penstock.console.pages.brokers import log_dirs_or_refusal
-from penstock.errors import UnknownTopicOrPartitionError
 from penstock.types import TopicPartition
 
 
@@ -45,18 +44,9 @@ async def show_topics(asked: PageAsked) -> TopicsView:
     if not shown:
         return TopicsView((), part, wanted, "")
     described, (log_dirs, refusal) = await asyncio.gather(
-        asyncio.gather(*(_described(asked, name) for name in shown)), log_dirs_or_refusal(asked, None, shown)
+        asked.admin.describe_topics(shown), log_dirs_or_refusal(asked, None, shown)
     )
-    rows = tuple(_row(topic, log_dirs) for topic in described if topic is not None)
-    return TopicsView(rows, part, wanted, refusal)
-
-
-async def _described(asked: PageAsked, name: str) -> TopicDescription | None:
-    """None for a topic that was deleted meanwhile."""
-    try:
-        return await asked.admin.describe_topic(name)
-    except UnknownTopicOrPartitionError:
-        return None
+    return TopicsView(tuple(_row(topic, log_dirs) for topic in described), part, wanted, refusal)
 
 
 def is_in_trouble(partition: PartitionInfo) -> bool:

@@ -62,8 +62,8 @@ class LargeCluster:
     async def describe_topic(self, name: str) -> TopicDescription:
         return self.topics[name]
 
-    async def describe_topics(self, *, ask_leaders: bool = True) -> list[TopicDescription]:
-        return list(self.topics.values())
+    async def describe_topics(self, names: Any = None, *, ask_leaders: bool = True) -> list[TopicDescription]:
+        return [self.topics[name] for name in (NAMES if names is None else names)]
 
     async def describe_log_dirs(self, brokers: Any = None, topics: Any = ()) -> dict[int, BrokerLogDirs]:
         return {}

@@ -181,6 +181,26 @@ def test_the_health_of_a_cluster_is_asked_of_every_broker(cluster: FakeCluster) 
     assert "does not answer" in brokers.details[0] and "no controller answers it" in brokers.details[1]
 
 
+def test_topics_of_some_names_are_described_in_one_question_and_each_lonely_leader_is_asked_once(
+    cluster: FakeCluster,
+) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        for name in ("c", "a", "b"):
+            admin.create_topic(name, partitions=3, replication_factor=1)
+        before = cluster.metadata_requests
+        found = admin.describe_topics(["b", "no-such", "c", "b"])
+        assert cluster.metadata_requests == before + 1 + 3, "one question, and one to each lonely leader"
+        assert found == [admin.describe_topic("b"), admin.describe_topic("c")]
+        before = cluster.metadata_requests
+        assert admin.describe_topics(["b", "c"], ask_leaders=False) == found
+        assert cluster.metadata_requests == before + 1
+        assert admin.describe_topics([]) == []
+        with pytest.raises(TypeError, match="must be a list of names"):
+            admin.describe_topics("b")
+        with pytest.raises(TypeError, match="topic must be a str"):
+            admin.describe_topics([1])  # type: ignore[list-item]
+
+
 def test_a_topic_is_not_described_by_a_broker_that_has_heard_less_than_one_whose_picture_was_seen(
     cluster: FakeCluster,
 ) -> None:

@@ -52,8 +52,8 @@ class FakeAdminOfUser:
     async def describe_topic(self, name: str) -> TopicDescription:
         return TopicDescription(name, "id", (PartitionInfo(0, 1, 3, 0, (1, 2), (1,)),))
 
-    async def describe_topics(self, *, ask_leaders: bool = True) -> list[TopicDescription]:
-        return [await self.describe_topic("open")]
+    async def describe_topics(self, names: Any = None, *, ask_leaders: bool = True) -> list[TopicDescription]:
+        return [await self.describe_topic(name) for name in (("open",) if names is None else names)]
 
     async def describe_producers(self, partitions: Any) -> dict[TopicPartition, tuple[ProducerState, ...]]:
         return {tp: (ProducerState(7, 0, 1, 1_700_000_000_000), ProducerState(8, 0, 1, 1)) for tp in partitions}
