@@ -18,7 +18,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -52,6 +52,7 @@ from penstock.console.page_table import PAGES
 from penstock.console.rendering import template_environment
 from penstock.console.sessions import ConsoleSessions
 from penstock.console.settings import ConsoleSettings
+from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.plain_text import plain_json
 from penstock.tasks import watch as report_death
 
@@ -66,18 +67,6 @@ SWEEP_SECONDS: Final = 60.0
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class ConsoleWatch(Protocol):
-    """A task beside the pages, which they may look at."""
-
-    def stop(self) -> None:
-        """The console begins to end: whoever waits for news hears of it."""
-        ...
-
-    async def run(self) -> None:
-        """Runs until it is cancelled."""
-        ...
-
-
 class Console:
     """One console: its pages, its browsers, and how an answer is made."""
 
@@ -86,7 +75,7 @@ class Console:
         settings: ConsoleSettings,
         *,
         pages: Sequence[ConsolePage] = PAGES,
-        watch: ConsoleWatch | None = None,
+        watch: ClusterWatch | None = None,
         clock: Clock | None = None,
         make_link: LinkMaker = ClusterLink,
     ) -> None:
@@ -153,7 +142,7 @@ def create_app(
     *,
     pages: Sequence[ConsolePage] = PAGES,
     changes: Sequence[ConsoleChange] = CHANGES,
-    watch: ConsoleWatch | None = None,
+    watch: ClusterWatch | None = None,
     more: Callable[[Console], Sequence[BaseRoute]] = lambda console: (),
     clock: Clock | None = None,
     make_link: LinkMaker = ClusterLink,

@@ -18,10 +18,13 @@ from typing import Final
 
 from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
+from penstock.errors import PenstockError
 from penstock.plain_text import plain_lines
+from penstock.types import TopicPartition
 
 LINES_MAX: Final = 100
 PLAN_LINES_MAX: Final = 1_000
+SECRET, KEPT = "secret", "kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class ChangeField:
     label: str
     hint: str = ""
     kind: str = "text"
-    """text, number, lines (several of them), flag, or one of `choices`."""
+    """text, number, lines (several of them), flag, or one of `choices`. SECRET: it is typed below the plan, and no page
+    or address ever has it. KEPT: the plan fills it, and the form has no place for it."""
     choices: tuple[str, ...] = ()
     is_needed: bool = False
 
@@ -71,7 +75,17 @@ class ConsoleChange:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(field.name for field in self.fields)
+        """The fields that pages and addresses may have."""
+        return tuple(one.name for one in self.fields if one.kind != SECRET)
+
+    @property
+    def secrets(self) -> tuple[ChangeField, ...]:
+        """The fields that are typed below the plan, and shown nowhere."""
+        return tuple(one for one in self.fields if one.kind == SECRET)
+
+    @property
+    def in_form(self) -> tuple[ChangeField, ...]:
+        return tuple(one for one in self.fields if one.kind not in (SECRET, KEPT))
 
 
 def shell_command(asked: PageAsked, words: Sequence[str], names: Sequence[str] = (), standard_input: str = "") -> str:
@@ -104,11 +118,11 @@ def quoted(word: str) -> str:
     return f"$'{escaped}'"
 
 
-def text_lines(fields: Fields, name: str) -> list[str]:
+def text_lines(fields: Fields, name: str, lines_max: int = LINES_MAX) -> list[str]:
     """The lines of a field that has several, without the empty ones. Browsers send CR LF."""
     lines = [line for line in fields.text(name, "").replace("\r\n", "\n").split("\n") if line.strip()]
-    if len(lines) > LINES_MAX:
-        raise FieldError(name, f"has {len(lines)} lines; at most {LINES_MAX} are taken")
+    if len(lines) > lines_max:
+        raise FieldError(name, f"has {len(lines)} lines; at most {lines_max} are taken")
     return lines
 
 
@@ -123,3 +137,15 @@ def pairs_of(fields: Fields, name: str) -> dict[str, str]:
             raise FieldError(name, f"{key.strip()[:64]} is given twice")
         found[key.strip()] = value.strip()
     return found
+
+
+def raise_refusals(errors: Mapping[TopicPartition, PenstockError | None], done: str) -> None:
+    """The first refusal, with how much was done beside it."""
+    refused = [(at, error) for at, error in errors.items() if error is not None]
+    if len(refused) == len(errors):
+        raise refused[0][1]
+    if refused:
+        at, error = refused[0]
+        raise PenstockError(
+            f"{len(errors) - len(refused)} {done}, {len(refused)} not; {at.topic}:{at.partition}: {error}"
+        )

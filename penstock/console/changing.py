@@ -20,11 +20,12 @@ from penstock.console.failures import ForbiddenError, UncertainChangeError, fail
 from penstock.console.fields import FORM_BYTES_MAX, FieldError, Fields
 from penstock.console.forms import TOKEN, read_form
 from penstock.console.page import PageAsked
+from penstock.console.sent_forms import FORM_ID_LETTERS_MAX, SentForms
 from penstock.console.settings import ConsoleSettings
 
 _log = logging.getLogger(__name__)
 
-SURE, TYPED, SEEN = "sure", "typed", "plan"
+SURE, TYPED, SEEN, FORM_ID = "sure", "typed", "plan", "form"
 OTHER_PLAN: Final = "the cluster is not as it was when the plan was shown; this is the plan now, and nothing was done"
 READ_ONLY: Final = "this console only shows; `penstock console --allow-changes` lets users change what their ACLs allow"
 
@@ -53,9 +54,10 @@ class ChangingConsole(Protocol):
 def change_routes(console: ChangingConsole, changes: Sequence[ConsoleChange]) -> list[BaseRoute]:
     """Two routes for each change."""
     routes: list[BaseRoute] = []
+    sent = SentForms()
     for change in changes:
         routes.append(Route(change.path, partial(_form, console, change), methods=["GET"]))
-        routes.append(Route(change.path, partial(_post, console, change), methods=["POST"]))
+        routes.append(Route(change.path, partial(_post, console, sent, change), methods=["POST"]))
     return routes
 
 
@@ -89,17 +91,22 @@ def _shown(
         given={**dict(given.as_pairs()), **(plan.fixed if plan is not None else {})},
         error=error,
         plan=plan,
+        form_id=SentForms.new_id(),
     )
 
 
-async def _post(console: ChangingConsole, change: ConsoleChange, request: Request) -> Response:
+async def _post(console: ChangingConsole, sent: SentForms, change: ConsoleChange, request: Request) -> Response:
     browser, plan = None, None
     given = Fields({})
     try:
         browser = await _allowed(console, request)
-        form = await read_form(request, (TOKEN, SURE, TYPED, SEEN, *change.names), FORM_BYTES_MAX)
+        secrets = tuple(one.name for one in change.secrets)
+        form = await read_form(request, (TOKEN, SURE, TYPED, SEEN, FORM_ID, *change.names, *secrets), FORM_BYTES_MAX)
         console.browsers.check_form(browser, form.text(TOKEN, ""))
         given = Fields({name: value for name, value in form.as_pairs() if name in change.names})
+        key = browser.browser_id, form.text(FORM_ID, "")[:FORM_ID_LETTERS_MAX]
+        if form.flag(SURE) and (before := sent.answer_of(key)) is not None:
+            return RedirectResponse(await before, 303)
         asked = console.asked(browser, given)
         plan = await browser.link.once(lambda: change.plan(asked))
         if form.flag(SURE):
@@ -107,7 +114,8 @@ async def _post(console: ChangingConsole, change: ConsoleChange, request: Reques
                 raise FieldError(SEEN, OTHER_PLAN)
             if plan.confirm and form.text(TYPED, "") != plan.confirm:
                 raise FieldError(TYPED, f"type {plan.confirm} to do it")
-            address = await _performed(change, asked)
+            whole = Fields({name: value for name, value in form.as_pairs() if name in (*change.names, *secrets)})
+            address = await sent.once(key, partial(_performed, change, console.asked(browser, whole)))
             _log.info("%s has made the change %s", browser.user or "nobody", change.path)
             browser.link.forget_answers()
             return RedirectResponse(address, 303)

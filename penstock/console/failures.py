@@ -3,7 +3,7 @@
 400  a field is not as it should be          401  no session, or the cluster does not take its user any more
 403  the user's ACLs do not allow it         404  there is no such topic, group or page
 409  the cluster refuses the change          429  too many tries
-503  the cluster does not answer             500  a bug of the console
+503  the cluster does not answer             500  a bug of the console: any error without a type for what it means
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def failure_page(error: BaseException) -> WebFailure:
         return WebFailure(503, name, "The cluster does not answer", text, AWAY)
     if isinstance(error, ApiError):
         return WebFailure(409, name, "The cluster refuses", text)
-    if isinstance(error, ConfigError | ValueError | TypeError):
+    if isinstance(error, ConfigError):
         return WebFailure(400, name, "That cannot be asked", text)
     if isinstance(error, PenstockError):
         return WebFailure(503, name, "It did not work", text)

@@ -6,6 +6,7 @@ Not here: what a field means (the pages), and how the bytes arrive (app.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Final
 from urllib.parse import parse_qsl
@@ -18,6 +19,7 @@ FORM_BYTES_MAX: Final = 4 * 1024 * 1024
 """A record of 1 MiB, each byte of it written as three."""
 FIELDS_MAX: Final = 200
 SHOWN_LETTERS_MAX: Final = 64
+_DECIMAL: Final = re.compile(r"[0-9]{1,16}(\.[0-9]{1,6})?")
 
 
 class FieldError(PenstockError):
@@ -83,6 +85,15 @@ class Fields:
     def maybe_number(self, name: str, low: int = 0, high: int = INT64_MAX) -> int | None:
         """The number, or None for a field that is not given."""
         return self.number(name, None, low, high) if self.has(name) else None
+
+    def maybe_decimal(self, name: str) -> float | None:
+        """A number that may have a fraction; None for a field that is not given."""
+        if not self.has(name):
+            return None
+        text = self.text(name)
+        if not _DECIMAL.fullmatch(text):
+            raise FieldError(name, f"must be a number like 12 or 0.5, not {text[:SHOWN_LETTERS_MAX]!r}")
+        return float(text)
 
     def choice(self, name: str, choices: Collection[str], default: str) -> str:
         """A word, of a few."""

@@ -20,6 +20,7 @@ from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.console.cluster_link import ClusterLink
 from penstock.console.fields import Fields
 from penstock.console.settings import ConsoleSettings
+from penstock.console.watching.cluster_watch import ClusterWatch
 
 KEPT_MS: Final = 1_000
 """A page that many look at costs the cluster one question a second."""
@@ -58,7 +59,7 @@ class PageAsked:
     settings: ConsoleSettings
     wall_ms: int
     user: str = ""
-    watch: Any = None
+    watch: ClusterWatch | None = None
     """The console's own watch over the cluster; None without one."""
     reading: ReadingTurns = field(default_factory=ReadingTurns)
     """Shared by all pages of a console."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.client.admin.groups.group_types import OffsetReset
-from penstock.console.change import PLAN_LINES_MAX, ChangeField, ChangePlan, ConsoleChange, shell_command, text_lines
+from penstock.console.change import (
+    PLAN_LINES_MAX,
+    ChangeField,
+    ChangePlan,
+    ConsoleChange,
+    raise_refusals,
+    shell_command,
+    text_lines,
+)
 from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked, address_of
-from penstock.errors import PenstockError
 from penstock.plain_text import plain_json
 from penstock.types import TopicPartition
 from penstock.written.numbers import INT32_MAX, INT64_MAX
@@ -99,6 +105,11 @@ async def _reset(asked: PageAsked, *, dry_run: bool) -> tuple[dict[TopicPartitio
     elif number is not None:
         raise FieldError("topic", "is missing: a partition is one of a topic")
     options += ["--topic", topic if number is None else f"{topic}:{number}"] if topic else ["--all-topics"]
+    if "shift_by" in target:
+        has = await asked.admin.group_offsets(fields.text("group"))
+        for at in partitions if partitions is not None else has:
+            if has.get(at) is None:
+                raise FieldError("to", f"the group has committed nothing of {at.topic}:{at.partition} to shift")
     found = await asked.admin.reset_group_offsets(fields.text("group"), partitions, **target, dry_run=dry_run)
     if not found:
         raise FieldError("topic", f"is missing: group {fields.text('group')!r} has committed nothing")
@@ -130,20 +141,8 @@ def _offset_line(one: OffsetReset) -> str:
 
 async def _perform_reset(asked: PageAsked) -> str:
     found, _ = await _reset(asked, dry_run=False)
-    _raise_refusals({at: one.error for at, one in found.items()}, "were moved")
+    raise_refusals({at: one.error for at, one in found.items()}, "were moved")
     return address_of("/group", id=asked.fields.text("group"))
-
-
-def _raise_refusals(errors: Mapping[TopicPartition, PenstockError | None], done: str) -> None:
-    """The first refusal, with how much was done beside it."""
-    refused = [(at, error) for at, error in errors.items() if error is not None]
-    if len(refused) == len(errors):
-        raise refused[0][1]
-    if refused:
-        at, error = refused[0]
-        raise PenstockError(
-            f"{len(errors) - len(refused)} {done}, {len(refused)} not; {at.topic}:{at.partition}: {error}"
-        )
 
 
 # -- a move ------------------------------------------------------------------------------------------------------------
@@ -169,7 +168,7 @@ async def _plan_cancel(asked: PageAsked) -> ChangePlan:
 
 
 async def _cancel(asked: PageAsked) -> str:
-    _raise_refusals(await asked.admin.alter_partition_reassignments({_moving(asked.fields): None}), "were cancelled")
+    raise_refusals(await asked.admin.alter_partition_reassignments({_moving(asked.fields): None}), "were cancelled")
     return "/moves"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.page import PageAsked, Slice
-from penstock.console.pages.watched import WatchNote, visible_events, watch_note, watch_of
+from penstock.console.pages.watched import WatchNote, visible_events, watch_note
 from penstock.console.pictures.timeline_picture import TimelineMark, timeline_svg
 from penstock.console.watching.timeline import TimelineEvent
 
@@ -59,7 +59,7 @@ async def show_events(asked: PageAsked) -> EventsView:
 
 async def event_rows(asked: PageAsked, *, topic: str = "", broker: str = "", group: str = "") -> list[EventRow]:
     """The events that the person may see, the newest first."""
-    watch = watch_of(asked)
+    watch = asked.watch
     if watch is None:
         return []
     timeline = watch.hour.timeline

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.balance.cluster import Goal
-from penstock.balance.plan import BrokerLoad, Plan, PreferredElection, Reassignment
-from penstock.balance.planner import make_plan
-from penstock.client.admin.cluster_state import cluster_state
+from penstock.balance.plan import BrokerLoad, PreferredElection, Reassignment
 from penstock.client.admin.log_dirs import ReassignmentProgress
-from penstock.console.fields import FieldError
+from penstock.console.balancing import GOALS, goals_of, planned
 from penstock.console.page import PageAsked
 from penstock.types import TopicPartition
 
-GOALS: Final = {goal.value: goal for goal in Goal if goal is not Goal.DIRS}
-PLANNED_MAX: Final = 20_000
-"""Partitions of a cluster up to which the console plans: more of them take seconds of its only processor."""
 MOVES_SHOWN_MAX: Final = 500
 
 
@@ -96,26 +89,8 @@ def _row(at: TopicPartition, one: ReassignmentProgress) -> MoveRow:
 
 async def show_plan(asked: PageAsked) -> PlanView:
     """Reads the cluster and makes a plan. Nothing is done."""
-    by = asked.fields.text("by", "replicas,leaders")
-    unknown = [word for word in by.split(",") if word not in GOALS]
-    if unknown:
-        raise FieldError("by", f"{unknown[0]!r} must be one of {', '.join(GOALS)}")
-    if len(by.split(",")) > len(GOALS):
-        raise FieldError("by", "a goal is given twice")
-    goals = frozenset(GOALS[word] for word in by.split(","))
-    cluster, topics, log_dirs = await asyncio.gather(
-        asked.admin.describe_cluster(), asked.admin.describe_topics(), asked.admin.describe_log_dirs()
-    )
-    state = cluster_state(cluster.brokers, topics, log_dirs)
-    if len(state.partitions) > PLANNED_MAX:
-        plan, reason = (
-            Plan((), (), (), ()),
-            f"a plan for {len(state.partitions):,} partitions takes long: ask the command",
-        )
-    elif Goal.BYTES in goals and any(one.size_bytes is None for one in state.partitions):
-        plan, reason = Plan((), (), (), ()), "the sizes of some partitions are not known; leave bytes out"
-    else:
-        plan, reason = await asyncio.to_thread(make_plan, state, goals), ""
+    by, goals = goals_of(asked.fields)
+    plan, reason = await planned(asked, goals)
     return PlanView(
         by=by,
         goals=tuple(GOALS),

@@ -11,7 +11,7 @@ from typing import Final
 from penstock.console.failures import NotFoundError
 from penstock.console.fields import FieldError
 from penstock.console.page import PageAsked
-from penstock.console.pages.watched import WatchNote, may_see, visible_groups, visible_topics, watch_note, watch_of
+from penstock.console.pages.watched import WatchNote, may_see, visible_groups, visible_topics, watch_note
 from penstock.console.pictures.lines_picture import lines_svg
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.last_hour import WHOLE_CLUSTER, Subject, topic_of_key
@@ -78,7 +78,7 @@ async def show_series(asked: PageAsked) -> SeriesView:
     """One name's line; without a name those of the largest."""
     subject = _subject(asked.fields.text("subject"))
     name = asked.fields.text("name", "")
-    watch = watch_of(asked)
+    watch = asked.watch
     names: list[str] = []
     if watch is not None:
         names = await _names(asked, watch, subject, name)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.page import PageAsked
-from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.last_hour import WHOLE_CLUSTER, Subject
 from penstock.console.watching.timeline import TimelineEvent
 
@@ -32,15 +31,10 @@ class WatchNote:
     left_out: int
 
 
-def watch_of(asked: PageAsked) -> ClusterWatch | None:
-    """The console's watch; None without one."""
-    return asked.watch if isinstance(asked.watch, ClusterWatch) else None
-
-
 def watch_note(asked: PageAsked) -> WatchNote:
     """The memory's own state. The cluster's errors name topics and groups, which the console's user may see and the
     person may not. Where people log in, they learn only which part fails."""
-    watch = watch_of(asked)
+    watch = asked.watch
     if watch is None:
         return WatchNote(0, NO_WATCH, {}, 0)
     errors = dict.fromkeys(watch.part_errors, HIDDEN) if asked.user else watch.part_errors

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.console.app import create_app
-from penstock.console.change import ChangeField, ChangePlan, ConsoleChange
+from penstock.console.change import SECRET, ChangeField, ChangePlan, ConsoleChange
 from penstock.console.change_table import CHANGES
 from penstock.console.cluster_link import ClusterLink
 from penstock.console.page import PageAsked
@@ -20,6 +20,7 @@ from penstock.console.settings import ConsoleSettings
 from penstock.errors import TimedOutError, TopicExistsError
 
 ORIGIN = "http://127.0.0.1:9180"
+HIDDEN = r'<input type="hidden" name="(\w+)" value="([^"]*)"'
 
 
 class OpenLink(ClusterLink):
@@ -31,10 +32,14 @@ class Stage:
     """A console with one change, of a topic that others change, too."""
 
     def __init__(self, *, allow_changes: bool = True) -> None:
-        self.topic_id, self.done, self.error = "first", list[str](), None
+        self.topic_id, self.done, self.words = "first", list[str](), list[str]()
         self.error: Exception | None = None
         change = ConsoleChange(
-            "/drop", "Drop it", (ChangeField("name", "Name"), ChangeField("at", "At")), self.plan, self.perform
+            "/drop",
+            "Drop it",
+            (ChangeField("name", "Name"), ChangeField("at", "At"), ChangeField("word", "Word", kind=SECRET)),
+            self.plan,
+            self.perform,
         )
         self.app = create_app(
             ConsoleSettings(bootstrap="a:1", origins=(ORIGIN,), allow_changes=allow_changes),
@@ -52,6 +57,7 @@ class Stage:
         if self.error is not None:
             raise self.error
         self.done.append(asked.fields.text("at", ""))
+        self.words.append(asked.fields.text("word", ""))
         return "/topics"
 
     async def send(self, form: dict[str, str]) -> httpx.Response:
@@ -63,7 +69,7 @@ class Stage:
         token = re.search(r'name="token" value="(\w+)"', text)
         assert token is not None
         text = (await self.send({"token": token[1], **fields})).text
-        return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', text))
+        return dict(re.findall(HIDDEN, text))
 
 
 def on_stage(story: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
@@ -81,7 +87,7 @@ def test_a_plan_that_no_longer_holds_is_shown_anew_and_not_done() -> None:
         stage.topic_id = "second"  # deleted and created again by somebody else
         answer = await stage.send(form)
         assert answer.status_code == 400 and "nothing was done" in answer.text and stage.done == []
-        again = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', answer.text))
+        again = dict(re.findall(HIDDEN, answer.text))
         assert (await stage.send(again)).status_code == 303 and stage.done == [""]
 
     on_stage(story)
@@ -126,3 +132,46 @@ def test_no_change_is_there_without_the_option(path: str) -> None:
             assert stage.done == []
 
     asyncio.run(run())
+
+
+def test_a_form_that_is_sent_twice_is_done_once() -> None:
+    async def story(stage: Stage) -> None:
+        form = await stage.planned(name="orders")
+        answers = await asyncio.gather(*(stage.send(form) for _ in range(3)))
+        answers.append(await stage.send(form))  # a reload, later
+        assert [(one.status_code, one.headers["location"]) for one in answers] == [(303, "/topics")] * 4
+        assert stage.done == [""]
+        again = await stage.planned(name="orders")
+        assert again["form"] != form["form"]
+        await stage.send(again)
+        assert stage.done == ["", ""]
+
+    on_stage(story)
+
+
+def test_a_secret_is_asked_for_below_the_plan_and_is_in_no_page_or_address() -> None:
+    async def story(stage: Stage) -> None:
+        assert 'name="word"' not in (await stage.client.get("/drop")).text
+        assert (await stage.client.get("/drop?word=s3cret")).status_code == 400
+        form = await stage.planned(name="orders", word="s3cret")
+        assert "word" not in form
+        stage.topic_id = "second"
+        refused = await stage.send({**form, "word": "s3cret"})
+        assert 'name="word" type="password"' in refused.text and "s3cret" not in refused.text
+        again = dict(re.findall(HIDDEN, refused.text))
+        assert (await stage.send({**again, "word": "s3cret"})).headers["location"] == "/topics"
+        assert stage.words == ["s3cret"]
+
+    on_stage(story)
+
+
+def test_a_bug_in_a_change_is_a_500_with_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(stage: Stage) -> None:
+        form = await stage.planned(name="orders")
+        stage.error = ValueError("of our own")
+        answer = await stage.send(form)
+        assert answer.status_code == 500 and "of our own" not in answer.text and "ValueError" in answer.text
+
+    with caplog.at_level("ERROR", "penstock.console.app"):
+        on_stage(story)
+    assert "of our own" in caplog.text and "Traceback" in caplog.text

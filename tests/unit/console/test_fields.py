@@ -50,3 +50,15 @@ def test_a_field_that_is_needed_is_named_where_it_is_missing() -> None:
         parsed("").text("name")
     with pytest.raises(FieldError, match=r"^name: must be one of a, b, not 'c'$"):
         parsed("name=c").choice("name", ("a", "b"), "a")
+
+
+@pytest.mark.parametrize(("text", "number"), [("12", 12.0), ("0.5", 0.5), ("007", 7.0)])
+def test_a_decimal_is_what_it_says(text: str, number: float) -> None:
+    assert parsed(urlencode({"n": text})).maybe_decimal("n") == number
+    assert parsed("").maybe_decimal("n") is None
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "1e3", "-1", "1.", ".5", "1.2.3", "٣", "9" * 17, "1.1234567"])
+def test_another_text_is_no_decimal(text: str) -> None:
+    with pytest.raises(FieldError, match=r"^n: must be a number"):
+        parsed(urlencode({"n": text})).maybe_decimal("n")

@@ -104,6 +104,6 @@ def test_a_form_with_hostile_fields_is_harmless(change: Any) -> None:
     error = FieldError("name", HOSTILE)
     form = rendered("change.html", change=change, given=given, error=error, plan=None)
     plan = ChangePlan(HOSTILE, HOSTILE, (HOSTILE,), HOSTILE)
-    sure = rendered("change_plan.html", change=change, given=given, error=error, plan=plan)
+    sure = rendered("change_plan.html", change=change, given=given, error=error, plan=plan, form_id="f")
     for text in (form, sure):
         check(text)
