@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import typer
@@ -19,11 +20,13 @@ from penstock.addresses import is_loopback
 from penstock.cli.dev_ports import PORT_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, say
-from penstock.console.settings import DEFAULT_CONSOLE_HOST, DEFAULT_CONSOLE_PORT, ConsoleSettings
+from penstock.cli.security.users import password_in
+from penstock.console.openid.urls import is_safe_url
+from penstock.console.settings import DEFAULT_CONSOLE_HOST, DEFAULT_CONSOLE_PORT, ConsoleSettings, OpenIdSettings
 from penstock.errors import ConfigError, MissingDependencyError
 from penstock.types import Endpoint
 
-PACKAGES: Final = ("starlette", "uvicorn", "jinja2")
+PACKAGES: Final = ("starlette", "uvicorn", "jinja2", "httpx")
 OF_CONNECTIONS: Final = ("tls", "tls_ca", "tls_server_name")
 """The options that every user's connection has; the others are the console's own user."""
 
@@ -54,6 +57,25 @@ AllowChanges = Annotated[
 ]
 AuditTopic = Annotated[str, typer.Option(metavar="TOPIC", help="The topic that the nodes' audit logs are shipped to.")]
 
+OpenIdIssuer = Annotated[
+    str,
+    typer.Option(
+        metavar="URL", help="The identity provider (OpenID Connect) whose tokens the brokers take (OAUTHBEARER)."
+    ),
+]
+OpenIdClient = Annotated[str, typer.Option(metavar="ID", help="The console's name at the identity provider.")]
+OpenIdSecretFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The console's secret there, in the first line; a public client has none."),
+]
+OpenIdScopes = Annotated[str, typer.Option(metavar="WORDS", help="The scopes to ask for; openid is one of them.")]
+OpenIdUserClaim = Annotated[
+    str, typer.Option(metavar="NAME", help="The claim with the user's name, as sasl.oauthbearer.sub.claim.name has it.")
+]
+OpenIdAudience = Annotated[
+    str, typer.Option(metavar="NAME", help="The audience to ask for, if the provider wants to be asked.")
+]
+
 
 def console(
     host: Host = DEFAULT_CONSOLE_HOST,
@@ -64,13 +86,20 @@ def console(
     plain_http: PlainHttp = False,
     allow_changes: AllowChanges = False,
     audit_topic: AuditTopic = "",
+    openid_issuer: OpenIdIssuer = "",
+    openid_client_id: OpenIdClient = "",
+    openid_client_secret_file: OpenIdSecretFile = None,
+    openid_scopes: OpenIdScopes = "openid",
+    openid_user_claim: OpenIdUserClaim = "sub",
+    openid_audience: OpenIdAudience = "",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
     """Show the cluster in a browser. Ctrl-C ends it.
 
-    A cluster with users asks each person for theirs, and shows and does what its ACLs give that user. A user of the
-    console's own, by --username and the like, only watches.
+    A cluster with users asks each person for theirs, and shows and does what its ACLs give that user. With
+    --openid-issuer people may log in at an identity provider. A user of the console's own, by --username and the like,
+    only watches.
     """
     check_packages()
     check_exposure(host, https_cert, public_url or (), plain_http=plain_http)
@@ -79,11 +108,18 @@ def console(
     from penstock.console.serving import ServerFiles, listen, serve_console
     from penstock.console.watching.cluster_watch import ClusterWatch
 
+    openid = openid_settings(
+        openid_issuer,
+        openid_client_id,
+        openid_client_secret_file,
+        OpenIdWishes(openid_scopes, openid_user_claim, openid_audience),
+    )
     files = None if https_cert is None else ServerFiles(https_cert, https_key)
     with listen(host, port) as listening:
         own = origins_of(host, listening.getsockname()[1], is_tls=files is not None)
         origins = (*own, *map(checked_url, public_url or ()))
         settings = settings_of(bootstrap, origins, os.environ, allow_changes, audit_topic)
+        settings = with_openid(settings, openid)
 
         def ready() -> None:
             if as_json:
@@ -94,6 +130,48 @@ def console(
 
         app = create_app(settings, watch=ClusterWatch(settings), more=moving_routes)
         serve_console(app, listening, files, ready)
+
+
+class OpenIdWishes(NamedTuple):
+    """The console's wishes of a token."""
+
+    scopes: str = "openid"
+    user_claim: str = "sub"
+    audience: str = ""
+
+
+def openid_settings(
+    issuer: str, client_id: str, secret_file: Path | None, wishes: OpenIdWishes = OpenIdWishes()
+) -> OpenIdSettings | None:
+    """The identity provider of the options; None without one. ConfigError for options that do not go together."""
+    if not issuer:
+        if client_id or secret_file is not None or wishes != OpenIdWishes():
+            raise ConfigError("--openid-issuer is missing; the other --openid options say more of it")
+        return None
+    if not is_safe_url(issuer) or urlsplit(issuer).query:
+        raise ConfigError(
+            f"--openid-issuer {issuer}: must be https://…, as the provider writes it; http:// of this machine"
+        )
+    if not client_id:
+        raise ConfigError("--openid-client-id is missing: the name that the provider has given the console")
+    if "openid" not in wishes.scopes.split():
+        raise ConfigError(f"--openid-scopes {wishes.scopes!r}: openid must be one of them")
+    secret = "" if secret_file is None else password_in(str(secret_file), "--openid-client-secret-file")
+    return OpenIdSettings(
+        issuer=issuer,
+        client_id=client_id,
+        client_secret=secret,
+        scopes=wishes.scopes,
+        user_claim=wishes.user_claim,
+        audience=wishes.audience,
+    )
+
+
+def with_openid(settings: ConsoleSettings, openid: OpenIdSettings | None) -> ConsoleSettings:
+    """The settings with the provider. ConfigError for a cluster without TLS: a token would go over the network."""
+    if openid is not None and not settings.connection:
+        raise ConfigError("--openid-issuer: tokens go to brokers over TLS alone; give --tls-ca, or PENSTOCK_TLS=true")
+    return replace(settings, openid=openid)
 
 
 def check_packages() -> None:

@@ -15,7 +15,7 @@ import contextlib
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,24 +29,18 @@ from starlette.staticfiles import StaticFiles
 
 from penstock.clock import Clock, SystemClock
 from penstock.console.as_json import jsonable
-from penstock.console.browsers import (
-    MECHANISMS,
-    PASSWORD_LETTERS_MAX,
-    USER_LETTERS_MAX,
-    Browser,
-    Browsers,
-    LinkMaker,
-    LoginNeededError,
-)
+from penstock.console.browsers import Browser, Browsers, LinkMaker
 from penstock.console.change import ConsoleChange
 from penstock.console.change_table import CHANGES
 from penstock.console.changing import change_routes
 from penstock.console.cluster_link import ClusterLink
 from penstock.console.downloads import download_route
-from penstock.console.failures import NotFoundError, WebFailure, failure_page
-from penstock.console.fields import FieldError, Fields
-from penstock.console.forms import TOKEN, BodiesHeld, read_form
+from penstock.console.failures import NotFoundError, failure_page
+from penstock.console.fields import Fields
+from penstock.console.forms import BodiesHeld
 from penstock.console.guard import Guard
+from penstock.console.logins.openid_login import openid_routes
+from penstock.console.logins.password_login import HOME, login_routes
 from penstock.console.page import ConsolePage, PageAsked, ReadingTurns, address_of
 from penstock.console.page_table import PAGES
 from penstock.console.rendering import template_environment
@@ -58,9 +52,7 @@ from penstock.tasks import watch as report_death
 
 _log = logging.getLogger(__name__)
 
-HOME: Final = "/overview"
 STATIC: Final = Path(__file__).parent / "static"
-LOGIN_FIELDS: Final = (TOKEN, "to", "user", "password", "mechanism")
 CROSS_SITE: Final = "cross-site"
 SWEEP_SECONDS: Final = 60.0
 
@@ -93,7 +85,16 @@ class Console:
     def asked(self, browser: Browser, fields: Fields) -> PageAsked:
         """The request for a page as that browser's user."""
         now_ms = self.clock.wall_ms()
-        return PageAsked(browser.link, fields, self.settings, now_ms, browser.user, self.watch, self._reading)
+        return PageAsked(
+            browser.link,
+            fields,
+            self.settings,
+            now_ms,
+            browser.user,
+            self.watch,
+            self._reading,
+            has_token=browser.has_token,
+        )
 
     def stop(self) -> None:
         """The console begins to end: its streams do, so that nobody is cut off."""
@@ -154,9 +155,8 @@ def create_app(
         routes.append(Route(page.path, partial(show_page, console, page, as_json=False)))
         routes.append(Route(page.json_path, partial(show_page, console, page, as_json=True)))
     routes += [
-        Route("/login", partial(_login_form, console), methods=["GET"]),
-        Route("/login", partial(_log_in, console), methods=["POST"]),
-        Route("/logout", partial(_log_out, console), methods=["POST"]),
+        *login_routes(console),
+        *openid_routes(console),
         download_route(console),
         *change_routes(console, changes),
         *more(console),
@@ -236,76 +236,5 @@ def to_login(request: Request) -> Response:
     return Response(headers={"refresh": f"0;url={login}"}, media_type="text/html")
 
 
-# -- logging in --------------------------------------------------------------------------------------------------------
-
-
 async def _home(request: Request) -> Response:
     return RedirectResponse(HOME, 303)
-
-
-def _way_back(console: Console, to: str) -> str:
-    """The page that the browser came from; only one of this console's own."""
-    path = to.partition("?")[0]
-    return to if any(path in (page.path, page.json_path) for page in console.pages) else HOME
-
-
-async def _login_form(console: Console, request: Request) -> Response:
-    browser = console.browsers.stranger(request)
-    try:
-        fields = Fields.parsed(request.scope["query_string"], ("to",))
-        back = _way_back(console, fields.text("to", HOME))
-        if console.browsers.session_of(request) is not None or not await console.browsers.needs_login():
-            return RedirectResponse(back, 303)
-    except Exception as error:
-        return console.failed(error, browser, request, as_json=False)
-    return _login_page(console, browser, request, {"to": back})
-
-
-def _login_page(
-    console: Console, browser: Browser, request: Request, given: Mapping[str, str], failure: WebFailure | None = None
-) -> Response:
-    shown = {"to": HOME, "user": "", "mechanism": MECHANISMS[0], **given}
-    status = failure.status if failure is not None else 200
-    return console.html(
-        "login.html", browser, request, status, title="Log in", given=shown, mechanisms=MECHANISMS, failure=failure
-    )
-
-
-async def _log_in(console: Console, request: Request) -> Response:
-    browser = console.browsers.stranger(request)
-    given: dict[str, str] = {}
-    try:
-        form = await read_form(request, LOGIN_FIELDS, bytes_max=8 * 1024)
-        console.browsers.check_form(browser, form.text(TOKEN, ""))
-        mechanism = form.choice("mechanism", MECHANISMS, MECHANISMS[0])
-        given = {"to": _way_back(console, form.text("to", HOME)), "mechanism": mechanism}
-        user, password = form.text("user"), form.text("password")
-        if len(user) > USER_LETTERS_MAX or len(password) > PASSWORD_LETTERS_MAX:
-            raise FieldError("user", "the name or the password is too long")
-        given["user"] = user
-        host = request.client.host if request.client is not None else ""
-        session = await console.browsers.log_in(host, user, password, mechanism)
-    except Exception as error:
-        failure = failure_page(error)
-        if failure.status == 500:
-            return console.failed(error, browser, request, as_json=False)
-        return _login_page(console, browser, request, given, failure)
-    response = RedirectResponse(given["to"], 303)
-    console.browsers.give_session(response, request, session)
-    return response
-
-
-async def _log_out(console: Console, request: Request) -> Response:
-    browser = None
-    try:
-        browser = await console.browsers.find(request)
-        form = await read_form(request, (TOKEN,), bytes_max=8 * 1024)
-        console.browsers.check_form(browser, form.text(TOKEN, ""))
-    except LoginNeededError:
-        return RedirectResponse("/login", 303)
-    except Exception as error:
-        return console.failed(error, browser, request, as_json=False)
-    await console.browsers.log_out(browser)
-    response = RedirectResponse("/login", 303)
-    console.browsers.take_session(response, request)
-    return response

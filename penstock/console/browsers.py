@@ -5,17 +5,17 @@ and each session a connection of its own that is that user: what a person may se
 that user, and the audit log has every change as that user's. A console that has a user of its own always asks for a
 log-in, because nobody shall act as it.
 
-Cookies are HttpOnly and SameSite=Strict, and Secure where browsers come by TLS. Not here: when a session ends
-(sessions.py).
+Cookies are HttpOnly and SameSite=Strict, and Secure where browsers come by TLS. That of a log-in which is under way at
+an identity provider is Lax: the browser comes back from another site. Not here: when a session ends (sessions.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -24,12 +24,14 @@ from starlette.responses import Response
 from penstock.clock import Clock
 from penstock.console.cluster_link import ClusterLink
 from penstock.console.failures import ForbiddenError
-from penstock.console.sessions import ConsoleSession, ConsoleSessions
+from penstock.console.openid.errors import OpenIdRefusedError
+from penstock.console.sessions import ConsoleSession, ConsoleSessions, SessionGrant
 from penstock.console.settings import ConsoleSettings
 from penstock.errors import AuthenticationFailedError
 
 LIVE_HEADER: Final = "x-penstock-live"
 LOGINS_AT_ONCE: Final = 4
+LOGIN_SECONDS: Final = 600
 USER_LETTERS_MAX: Final = 255
 PASSWORD_LETTERS_MAX: Final = 1_024
 MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -39,6 +41,15 @@ STALE_FORM: Final = "the form is too old, or of another site; load its page agai
 
 class LoginNeededError(AuthenticationFailedError):
     """The cluster wants a user, and this browser has not logged in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenUser:
+    """A user, and the client options by which the cluster takes the user."""
+
+    user: str
+    options: Mapping[str, Any] = field(repr=False)
+    grant: SessionGrant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,8 @@ class Browser:
     """"" where the cluster takes anybody."""
     is_new: bool = False
     """It has no cookie yet."""
+    has_token: bool = False
+    """Its user logged in by a token, and has no password here."""
 
 
 class Browsers:
@@ -71,10 +84,21 @@ class Browsers:
         """The browser behind a request; LoginNeededError where it must log in first. `touches` as in `session_of`."""
         session = self.session_of(request, touches=touches)
         if session is not None:
-            return Browser(session.session_id, session.link, session.user)
+            await self._keep_fresh(session)
+            return Browser(session.session_id, session.link, session.user, has_token=session.grant is not None)
         if await self.needs_login():
             raise LoginNeededError("this cluster has users; log in as one of them")
         return self.stranger(request)
+
+    async def _keep_fresh(self, session: ConsoleSession[ClusterLink]) -> None:
+        """Returns with a token that counts, where the session has one. LoginNeededError once it ended for good."""
+        if session.grant is None:
+            return
+        try:
+            await session.grant.fresh(self._clock.now_ms())
+        except OpenIdRefusedError:
+            self._sessions.end(session.session_id)
+            raise LoginNeededError("your log-in has ended; log in again") from None
 
     def session_of(self, request: Request, *, touches: bool = True) -> ConsoleSession[ClusterLink] | None:
         """The session of the browser's cookie, if it has not ended. A request that a page makes by itself is no use of
@@ -105,20 +129,34 @@ class Browsers:
     async def log_in(self, host: str, user: str, password: str, mechanism: str) -> ConsoleSession[ClusterLink]:
         """A session of that user. AuthenticationFailedError where the cluster does not take the user; after several of
         them the host's network waits."""
+        login = {"username": user, "password": password, "sasl_mechanism": mechanism}
+
+        async def prove() -> ProvenUser:
+            return ProvenUser(user, login)
+
+        return await self.log_in_as(host, prove)
+
+    async def log_in_as(self, host: str, prove: Callable[[], Awaitable[ProvenUser]]) -> ConsoleSession[ClusterLink]:
+        """A session of the user whom `prove` finds. What it refuses counts as a failed log-in, too."""
         async with self._turns:
             self._sessions.check_may_try(host, self._clock.now_ms())
-            login = {"username": user, "password": password, "sasl_mechanism": mechanism}
-            link = self._make_link(self._settings.bootstrap, {**self._settings.connection, **login}, self._clock)
             try:
-                await link.reach()
-                session = self._sessions.begin(user, link, self._clock.now_ms())
-            except BaseException as error:
-                if isinstance(error, AuthenticationFailedError):
-                    self._sessions.note_failure(host, self._clock.now_ms())
-                await link.close()
+                session = await self._begin(await prove())
+            except (AuthenticationFailedError, OpenIdRefusedError):
+                self._sessions.note_failure(host, self._clock.now_ms())
                 raise
         await self.close_ended()
         return session
+
+    async def _begin(self, proven: ProvenUser) -> ConsoleSession[ClusterLink]:
+        options = {**self._settings.connection, **proven.options}
+        link = self._make_link(self._settings.bootstrap, options, self._clock)
+        try:
+            await link.reach()
+            return self._sessions.begin(proven.user, link, self._clock.now_ms(), proven.grant)
+        except BaseException:
+            await link.close()
+            raise
 
     async def log_out(self, browser: Browser) -> None:
         """Ends the browser's session."""
@@ -148,9 +186,29 @@ class Browsers:
         name, is_tls = self._cookie("session", request), self._is_tls(request)
         response.delete_cookie(name, path="/", secure=is_tls, httponly=True, samesite="strict")
 
-    def _set(self, response: Response, request: Request, what: str, value: str) -> None:
+    def login_cookie(self, request: Request) -> str:
+        """The log-in that the browser has under way at the identity provider; "" without one."""
+        return request.cookies.get(self._cookie("login", request), "")
+
+    def give_login_cookie(self, response: Response, request: Request, sealed: str) -> None:
+        """The cookie of a log-in that is under way. It is sent when another site leads here."""
+        self._set(response, request, "login", sealed, "lax", LOGIN_SECONDS)
+
+    def take_login_cookie(self, response: Response, request: Request) -> None:
+        """Deletes the cookie of a log-in that came back."""
+        self._set(response, request, "login", "", "lax", 0)
+
+    def _set(
+        self,
+        response: Response,
+        request: Request,
+        what: str,
+        value: str,
+        same_site: Literal["lax", "strict"] = "strict",
+        max_age_s: int | None = None,
+    ) -> None:
         name, is_tls = self._cookie(what, request), self._is_tls(request)
-        response.set_cookie(name, value, path="/", secure=is_tls, httponly=True, samesite="strict")
+        response.set_cookie(name, value, max_age_s, path="/", secure=is_tls, httponly=True, samesite=same_site)
 
     def _cookie(self, what: str, request: Request) -> str:
         """The name of a cookie. Cookies know no ports, and there may be two consoles on one machine."""
@@ -163,6 +221,8 @@ class Browsers:
         """Closes the connections of sessions that have ended."""
         self._sessions.end_old(self._clock.now_ms())
         for session in self._sessions.ended():
+            if session.grant is not None:
+                await session.grant.close()
             await session.link.close()
 
     async def close(self) -> None:

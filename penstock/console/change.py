@@ -24,6 +24,8 @@ from penstock.types import TopicPartition
 
 LINES_MAX: Final = 100
 PLAN_LINES_MAX: Final = 1_000
+TOKEN_FILE: Final = "token"
+"""The file of a person's own token in the commands that are shown; nobody can be shown a token."""
 SECRET, KEPT = "secret", "kept"
 
 
@@ -96,7 +98,9 @@ def shell_command(asked: PageAsked, words: Sequence[str], names: Sequence[str] =
     reach = ["--bootstrap", asked.settings.bootstrap]
     if (tls_ca := asked.settings.connection.get("tls_ca")) is not None:
         reach += ["--tls-ca", str(tls_ca)]
-    if asked.user:
+    if asked.has_token:
+        reach += ["--token-file", TOKEN_FILE]
+    elif asked.user:
         reach += ["--username", asked.user]
     command = " ".join(map(quoted, ["penstock", *words, *reach, *ends]))
     return f"printf '%s\\n' {quoted(standard_input)} | {command}" if standard_input else command

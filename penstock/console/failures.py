@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.fields import FieldError
+from penstock.console.openid.errors import OpenIdRefusedError, ProviderAwayError
 from penstock.console.sessions import TooManyFailuresError, TooManySessionsError
 from penstock.errors import (
     ApiError,
@@ -29,6 +30,7 @@ from penstock.errors import (
 TEXT_LETTERS_MAX: Final = 2_000
 """A node's text is shown up to here."""
 AWAY: Final = "The console tries again with the next request. `penstock cluster health` asks every broker by itself."
+PROVIDER_AWAY: Final = "Try again in a moment. The console's log and the provider's own have the rest."
 UNCERTAIN: Final = (
     "The request may have reached the cluster before the answer was lost. Look at the page of what you changed before"
     " you send it again; a record that is sent again may be there twice."
@@ -74,12 +76,14 @@ def failure_page(error: BaseException) -> WebFailure:
         return WebFailure(403, name, "Refused", text)
     if isinstance(error, AuthorizationFailedError):
         return WebFailure(403, name, "A right is missing", text)
-    if isinstance(error, AuthenticationFailedError):
+    if isinstance(error, AuthenticationFailedError | OpenIdRefusedError):
         return WebFailure(401, name, "Log in", text)
     if isinstance(error, TooManyFailuresError):
         return WebFailure(429, name, "Too many tries", text)
     if isinstance(error, TooManySessionsError):
         return WebFailure(503, name, "The console is full", text)
+    if isinstance(error, ProviderAwayError):
+        return WebFailure(503, name, "The identity provider does not answer", text, PROVIDER_AWAY)
     if isinstance(error, UncertainChangeError):
         return WebFailure(503, name, "It may be done", text, UNCERTAIN)
     if isinstance(error, BootstrapError | TimedOutError) or (isinstance(error, ApiError) and error.retriable):

@@ -37,8 +37,11 @@ class Fields:
         self._values = values
 
     @staticmethod
-    def parsed(raw: bytes, known: Collection[str], bytes_max: int = QUERY_BYTES_MAX) -> Fields:
-        """The fields of urlencoded bytes; FieldError for one that is not among `known`, or comes twice."""
+    def parsed(
+        raw: bytes, known: Collection[str], bytes_max: int = QUERY_BYTES_MAX, *, others_pass: bool = False
+    ) -> Fields:
+        """The fields of urlencoded bytes; FieldError for one that comes twice, or is not among `known`: those of
+        another program's answer are left out with `others_pass`."""
         if len(raw) > bytes_max:
             raise FieldError("fields", f"they have {len(raw)} bytes; at most {bytes_max} are taken")
         try:
@@ -51,6 +54,8 @@ class Fields:
             raise FieldError("fields", f"at most {FIELDS_MAX} are taken") from None
         found: dict[str, str] = {}
         for name, value in pairs:
+            if name not in known and others_pass:
+                continue
             if name not in known:
                 raise FieldError(name, f"is no field of this page; it has {', '.join(sorted(known)) or 'none'}")
             if name in found:

@@ -63,6 +63,8 @@ class PageAsked:
     """The console's own watch over the cluster; None without one."""
     reading: ReadingTurns = field(default_factory=ReadingTurns)
     """Shared by all pages of a console."""
+    has_token: bool = False
+    """The user logged in by a token."""
 
     @property
     def admin(self) -> AsyncAdmin:

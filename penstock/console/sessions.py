@@ -1,6 +1,6 @@
 """Sessions of those who are logged in, and limits for those who try. Pure: the time and random ids are given.
 
-    a session ends   after IDLE_MS without a request, LIFETIME_MS after its log-in, or by a log-out
+    a session ends   after IDLE_MS without a request, LIFETIME_MS after its log-in, by a log-out, or with its token
     its id           is random, known to one browser, and new at each log-in
     tries            FAILURES_MAX that fail within FAILURES_MS shut a network out until the oldest is that old
 
@@ -15,7 +15,7 @@ import hmac
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from penstock.addresses import network_of
 from penstock.errors import PenstockError
@@ -41,6 +41,22 @@ class TooManyFailuresError(PenstockError):
     """Log-ins from a network failed too often of late."""
 
 
+class SessionGrant(Protocol):
+    """The token of a person who logged in by one."""
+
+    def is_over(self, now_ms: int) -> bool:
+        """True once it has ended for good."""
+        ...
+
+    async def fresh(self, now_ms: int) -> None:
+        """Returns once there is a token that counts; the provider's error where there is none."""
+        ...
+
+    async def close(self) -> None:
+        """Nothing is renewed any more."""
+        ...
+
+
 @dataclass(slots=True)
 class ConsoleSession(Generic[L]):
     """A user who is logged in, with the connection that acts for that user alone."""
@@ -50,9 +66,13 @@ class ConsoleSession(Generic[L]):
     link: L
     begun_ms: int
     used_ms: int
+    grant: SessionGrant | None = None
+    """None for one who logged in with a password."""
 
     def is_over(self, now_ms: int) -> bool:
-        """True once it has ended by its age or for want of use."""
+        """True once it has ended by its age, for want of use, or with its token."""
+        if self.grant is not None and self.grant.is_over(now_ms):
+            return True
         return now_ms - self.used_ms >= IDLE_MS or now_ms - self.begun_ms >= LIFETIME_MS
 
 
@@ -65,7 +85,7 @@ class ConsoleSessions(Generic[L]):
         self._failures: OrderedDict[str, deque[int]] = OrderedDict()
         self._ended: list[ConsoleSession[L]] = []
 
-    def begin(self, user: str, link: L, now_ms: int) -> ConsoleSession[L]:
+    def begin(self, user: str, link: L, now_ms: int, grant: SessionGrant | None = None) -> ConsoleSession[L]:
         """A new session; TooManySessionsError while all are taken. The oldest of a user ends where there are many."""
         self.end_old(now_ms)
         own = [one for one in self._by_id.values() if one.user == user]
@@ -73,7 +93,7 @@ class ConsoleSessions(Generic[L]):
             self.end(min(own, key=lambda one: one.used_ms).session_id)
         if len(self._by_id) >= SESSIONS_MAX:
             raise TooManySessionsError(f"all {SESSIONS_MAX} sessions of this console are taken; try again later")
-        session = ConsoleSession(self._new_id(), user, link, now_ms, now_ms)
+        session = ConsoleSession(self._new_id(), user, link, now_ms, now_ms, grant)
         self._by_id[session.session_id] = session
         return session
 

@@ -14,6 +14,23 @@ DEFAULT_CONSOLE_HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenIdSettings:
+    """The identity provider by which people may log in, whose tokens the brokers take."""
+
+    issuer: str
+    """Exactly as the provider writes it; `/.well-known/openid-configuration` is below it."""
+    client_id: str
+    """The console's name at the provider."""
+    client_secret: str = field(default="", repr=False)
+    """"" for a public client, which PKCE alone protects."""
+    scopes: str = "openid"
+    user_claim: str = "sub"
+    """The claim that brokers take the user from (`sasl.oauthbearer.sub.claim.name`)."""
+    audience: str = ""
+    """The audience to ask for, where the provider wants to be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleSettings:
     """One console."""
 
@@ -28,6 +45,9 @@ class ConsoleSettings:
     allow_changes: bool = False
     audit_topic: str = ""
     """The topic to which the nodes' audit logs are shipped; "" without one."""
+
+    openid: OpenIdSettings | None = None
+    """None where people log in with passwords alone."""
 
     def is_tls_at(self, host: str) -> bool:
         """True if browsers reach that host of its own by TLS alone."""

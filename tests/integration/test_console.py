@@ -21,6 +21,7 @@ from penstock.console.page_table import PAGES
 from penstock.security import UserScramCredentialUpsertion
 from penstock.testing import Cluster
 from tests.support.console_process import ConsoleBrowser, running_console
+from tests.support.waiting import wait_until
 
 GROUP = "<script>alert(1)</script>/.."
 TOPIC = "orders.v1_x-y"
@@ -344,3 +345,65 @@ def test_a_change_is_the_users_own_and_needs_the_users_right_and_token(
     evil = {"origin": "https://evil.example"}
     assert changer.client.post("/create-topic", data={**form, "token": token[1]}, headers=evil).status_code == 403
     assert not {"annas", "forged"} & set(admin.list_topics())
+
+
+def hidden_of(plan: str) -> dict[str, str]:
+    """The form below a plan, as a browser sends it."""
+    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', plan)
+    return {name: html.unescape(value) for name, value in found}
+
+
+def done_as_planned(changer: ConsoleBrowser, path: str, form: dict[str, str], **typed: str) -> list[str]:
+    """Does what the plan's own form says; the words of the plan's command."""
+    plan = changer.send(path, form)
+    assert plan.status_code == 200, plan.text
+    done = changer.client.post(path, data={**hidden_of(plan.text), **typed}, headers={"origin": changer.url})
+    assert done.status_code == 303, done.text
+    return command_of(plan.text)
+
+
+def test_users_acls_and_quotas_are_changed_as_the_plans_say(
+    changer: ConsoleBrowser, changing_url: str, admin: Admin, cluster: Cluster
+) -> None:
+    password = {"password": "bert's own", "again": "bert's own"}
+    assert done_as_planned(changer, "/create-user", {"user": "bert"}, **password)[:3] == ["penstock", "users", "create"]
+    acl = {"principal": "User:bert", "operation": "describe", "kind": "topic", "name": TOPIC}
+    words = done_as_planned(changer, "/create-acl", acl)
+    assert words[1:7] == ["acls", "create", "-o", "describe", "--topic", TOPIC] and words[-1] == "User:bert"
+    with ConsoleBrowser(changing_url) as browser:
+        assert browser.log_in("bert", "bert's own").status_code == 303
+        assert [one["topic"] for one in browser.view("/topics.json")["topics"]] == [TOPIC]
+        refused = browser.send("/create-acl", {**acl, "operation": "read"})
+        assert refused.status_code == 403 and "User:bert" in html.unescape(refused.text)
+    done_as_planned(changer, "/alter-quota", {"user": "bert", "producer_byte_rate": "1048576"})
+    quotas = {tuple(entity): values for entity, values in admin.describe_client_quotas().items()}
+    assert quotas[("bert", None, None)] == {"producer_byte_rate": 1048576.0}
+    assert "1048576" in changer.page("/quotas") and "/delete-acl?principal=User%3Abert" in changer.page("/acls")
+    done_as_planned(changer, "/delete-quota", {"user": "bert"})
+    done_as_planned(changer, "/delete-acl", acl)
+    done_as_planned(changer, "/alter-user", {"user": "bert"}, password="another", again="another")
+    done_as_planned(changer, "/delete-user", {"user": "bert"}, typed="bert")
+    assert "bert" not in admin.describe_user_scram_credentials()
+    assert not [one for one in admin.describe_acls() if one.principal == "User:bert"]
+    logs = "".join(cluster.log_path(node).read_text(encoding="utf-8") for node in range(3))
+    for api in ("AlterUserScramCredentials", "CreateAcls", "DeleteAcls", "AlterClientQuotas"):
+        assert re.search(rf'"outcome":"done","principal":"User:admin",.*"api":"{api}",.*bert', logs), api
+    assert "bert's own" not in logs
+
+
+def test_a_cluster_is_evened_and_a_record_is_sent_once_however_often_the_form_is(
+    changer: ConsoleBrowser, admin: Admin
+) -> None:
+    admin.create_topic("uneven", assignments=[[0, 1]] * 6)
+    words = done_as_planned(changer, "/balance", {"by": "replicas"})
+    assert words[1:5] == ["cluster", "balance", "--by", "replicas"]
+    wait_until(lambda: not admin.list_partition_reassignments())
+    assert {replica for p in admin.describe_topic("uneven").partitions for replica in p.replicas} == {0, 1, 2}
+    assert changer.send("/cancel-moves", {}).status_code == 400, "nothing is being moved"
+    form = hidden_of(changer.send("/send-record", {"topic": "uneven", "partition": "0", "value": "once"}).text)
+    answers = [
+        changer.client.post("/send-record", data=form, headers={"origin": changer.url}).headers["location"]
+        for _ in range(3)
+    ]
+    assert answers == ["/record?topic=uneven&partition=0&offset=0"] * 3
+    assert admin.list_offsets([TopicPartition("uneven", 0)])[TopicPartition("uneven", 0)].offset == 1

@@ -21,8 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from broker.authentication.tokens.ports import SET_BYTES_MAX
 from penstock.errors import ConfigError
+from penstock.tokens.key_set import SET_BYTES_MAX
 from storage.disk.async_files import AsyncFiles
 
 FETCH_SECONDS: Final = 10.0

@@ -17,10 +17,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from broker.authentication.tokens.key_set import KeySet, read_key_set
 from broker.authentication.tokens.ports import KeySourceSettings
 from penstock.backoff import Backoff
 from penstock.errors import ConfigError
+from penstock.tokens.key_set import KeySet, read_key_set
 
 _log = logging.getLogger(__name__)
 

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from penstock.sasl.oauthbearer import TokenOwner
-
-SET_BYTES_MAX: Final = 1 << 20
-"""The size of a set of public keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.authentication.tokens.key_set import read_key_set
 from broker.authentication.tokens.ports import TokenSettings
 from broker.authentication.tokens.token_check import check_token
 from penstock.errors import ConfigError
 from penstock.sasl.oauthbearer import OAuthBearerClient, is_token, read_message
 from penstock.sasl.refusal import SaslRefusedError
+from penstock.tokens.key_set import read_key_set
 from tests.support.amount import usually
 from tests.support.issuer import AUDIENCE, ISSUER, Issuer
 

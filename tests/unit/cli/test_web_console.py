@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from pathlib import Path
 
 import pytest
 
 from penstock.cli import web_console
-from penstock.cli.web_console import check_exposure, check_packages, checked_url, origins_of, settings_of
+from penstock.cli.web_console import (
+    OpenIdWishes,
+    check_exposure,
+    check_packages,
+    checked_url,
+    openid_settings,
+    origins_of,
+    settings_of,
+    with_openid,
+)
 from penstock.console.serving import ServerFiles, listen, serve_console
+from penstock.console.settings import ConsoleSettings
 from penstock.errors import ConfigError, MissingDependencyError, PenstockError
 
 CERT = Path("cert.pem")
@@ -102,3 +113,34 @@ def test_a_certificate_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     wrong.write_text("no certificate")
     with listen("127.0.0.1", 0) as listening, pytest.raises(PenstockError, match=r"^--https-cert: "):
         serve_console(Starlette(), listening, ServerFiles(wrong), lambda: None)
+
+
+def test_an_identity_provider_is_that_of_the_options(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret\n")
+    found = openid_settings("https://id.example/realm", "console", secret, OpenIdWishes("openid x", "name", "kafka"))
+    assert found is not None and (found.issuer, found.client_secret) == ("https://id.example/realm", "s3cret")
+    assert (found.scopes, found.user_claim, found.audience) == ("openid x", "name", "kafka")
+    assert "s3cret" not in repr(found) and openid_settings("", "", None) is None
+    plain = ConsoleSettings(bootstrap="b:1", origins=("http://127.0.0.1:1",))
+    with pytest.raises(ConfigError, match="over TLS alone"):
+        with_openid(plain, found)
+    assert with_openid(plain, None) == plain
+
+
+@pytest.mark.parametrize(
+    ("issuer", "client_id", "wishes", "told"),
+    [
+        ("", "console", OpenIdWishes(), "--openid-issuer is missing"),
+        ("", "", OpenIdWishes(audience="a"), "--openid-issuer is missing"),
+        ("http://id.example", "console", OpenIdWishes(), "--openid-issuer http://id.example"),
+        ("https://id.example?a=b", "console", OpenIdWishes(), "--openid-issuer"),
+        ("https://id.example", "", OpenIdWishes(), "--openid-client-id"),
+        ("https://id.example", "console", OpenIdWishes("profile"), "--openid-scopes"),
+    ],
+)
+def test_options_of_a_provider_that_do_not_go_together_are_refused(
+    issuer: str, client_id: str, wishes: OpenIdWishes, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        openid_settings(issuer, client_id, None, wishes)

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from penstock import AsyncConsumer
-from penstock.client.consumer import consumer_core
 from penstock.client.consumer.arrow_table import ArrowOptions, take_table
-from penstock.client.consumer.consumer_core import ConsumerCore
+from penstock.client.consumer.consumer_core import PIECE_BYTES_MIN, POLL_BYTES, ConsumerCore
 from penstock.client.consumer.decode import decode_good
 from penstock.client.consumer.fetching.effects import Deliver, ReportError
 from penstock.errors import InvalidRequestError, MessageTooLargeError, UndecodableBatchError
@@ -257,16 +256,12 @@ def packed(base_offset: int, size_bytes: int) -> bytes:
     return build_batch([bytes(size_bytes)], timestamps_ms=0, base_offset=base_offset, leader_epoch=0, codec=Codec.ZSTD)
 
 
-def test_small_batches_that_unpack_to_a_lot_are_taken_in_parts_each_record_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(consumer_core, "PIECE_BYTES_MIN", 250_000)
+def test_small_batches_that_unpack_to_a_lot_are_taken_in_parts_each_record_once() -> None:
     core = consumer()
-    fetched(core, A, 0, *(packed(n, 100_000) for n in range(9)), to=9)
-    found = [[r.offset for r in core.take_records(1)] for _ in range(2)]
-    left = core._leftover
-    assert found == [[0], [1]] and (left is None or len(left.records) <= 2), "of nine, two are unpacked at a time"
-    while part := [r.offset for r in core.take_records(100)]:
+    fetched(core, A, 0, *(packed(n, PIECE_BYTES_MIN // 4) for n in range(9)), to=9)
+    found = [[record.offset for record in core.take_records(1)]]
+    assert found == [[0]] and core._leftover is not None and len(core._leftover.records) <= 4
+    while part := [record.offset for record in core.take_records(100)]:
         found.append(part)
     assert [offset for part in found for offset in part] == list(range(9)) and positions(core) == (9, 0)
 
@@ -274,5 +269,5 @@ def test_small_batches_that_unpack_to_a_lot_are_taken_in_parts_each_record_once(
 def test_a_poll_ends_by_the_bytes_that_its_records_have_without_compression() -> None:
     core = consumer()
     for n in range(6):
-        fetched(core, A, n, packed(n, consumer_core.POLL_BYTES // 2), to=n + 1)
+        fetched(core, A, n, packed(n, POLL_BYTES // 2), to=n + 1)
     assert [len(core.take_records(100)) for _ in range(4)] == [2, 2, 2, 0]

@@ -15,8 +15,8 @@ import pytest
 
 from broker.authentication.tokens import fetching
 from broker.authentication.tokens.fetching import KeyFetcher, path_of
-from broker.authentication.tokens.ports import SET_BYTES_MAX
 from penstock.certs.authority import CA_FILE, Authority
+from penstock.tokens.key_set import SET_BYTES_MAX
 from storage.disk.async_files import AioFiles
 from tests.support.issuer import Issuer
 

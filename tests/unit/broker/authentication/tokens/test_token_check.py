@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from joserfc.jwk import ECKey
 
-from broker.authentication.tokens.key_set import read_key_set
 from broker.authentication.tokens.ports import TokenSettings
 from broker.authentication.tokens.token_check import check_token
 from penstock.sasl.oauthbearer import TOKEN_BYTES_MAX, TokenOwner, UnknownKeyError
 from penstock.sasl.refusal import SaslRefusedError
+from penstock.tokens.key_set import read_key_set
 from tests.support.issuer import AUDIENCE, HOUR_S, ISSUER, Issuer, ec_key, rsa_key
 
 SKEW_S = 30

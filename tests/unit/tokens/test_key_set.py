@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker.authentication.tokens.key_set import KEYS_MAX, NAMESAKES_MAX, read_key_set
-from broker.authentication.tokens.ports import SET_BYTES_MAX
 from penstock.errors import ConfigError
+from penstock.tokens.key_set import KEYS_MAX, NAMESAKES_MAX, SET_BYTES_MAX, read_key_set
 from tests.support.issuer import ec_key, key_set, rsa_key
 
 EC: dict[str, Any] = dict(ec_key("first").as_dict(private=False))

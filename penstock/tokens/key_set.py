@@ -4,7 +4,7 @@
 
 Keys of other kinds, and for other uses, are left out, as the RFC says. A set that has nothing left, a damaged key, or a
 private one is refused whole: the set before stays in force. Secrets (`oct`) are never taken: who publishes one would
-let everybody sign. Pure. Not here: where a set comes from (key_source.py).
+let everybody sign. Pure. Not here: where a set comes from.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any, Final
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, RSAKey
 
-from broker.authentication.tokens.ports import SET_BYTES_MAX
 from penstock.errors import ConfigError
 
+SET_BYTES_MAX: Final = 1 << 20
+"""The size of a set of public keys."""
 KEYS_MAX: Final = 100
 RSA_BITS_MIN: Final = 2_048
 RSA_BITS_MAX: Final = 8_192

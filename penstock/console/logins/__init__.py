@@ -1,0 +1,1 @@
+"""The pages of a log-in: with a password of the cluster, and at an identity provider."""
