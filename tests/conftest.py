@@ -45,7 +45,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # else each of hundreds of pr
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # BEFORE a test imports gRPC (penstock/client/forks.py)
 
 from penstock.testing import process  # noqa: E402
-from tests.support import few_reports, grpc_log, nursery  # noqa: E402
+from tests.support import few_reports, forked_workers, grpc_log, nursery  # noqa: E402
 from tests.support.amount import leave_out_long  # noqa: E402
 from tests.support.client_summary import client_lines  # noqa: E402
 from tests.support.hang_watch import HangWatch  # noqa: E402
@@ -68,6 +68,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(HangWatch(), "penstock-hang-watch")
     few_reports.register(config)
+    forked_workers.register(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.few_reports import PASSED, OneMessage, both_events
+
+ENVIRON = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 CONFTEST = """
 from tests.support import few_reports
 
@@ -52,10 +56,56 @@ WHOLE = {(name, when) for name in ("passes", "fails", "ends_badly", "tells_late"
 def test_a_passed_test_has_one_report(tmp_path: Path, options: tuple[str, ...], reports: set[tuple[str, str]]) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_file.py").write_text(FILE)
-    command = [sys.executable, "-m", "pytest", "-n", "1", "-s", "-p", "no:cacheprovider", "-c", "/dev/null", *options]
-    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n",
+        "1",
+        "-s",
+        "-p",
+        "xdist",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "/dev/null",
+        *options,
+    ]
+    done = subprocess.run(
+        [*command, str(tmp_path)], env=ENVIRON, capture_output=True, text=True, timeout=60, check=False
+    )
     assert "1 failed, 3 passed, 1 skipped, 1 error" in done.stdout, done.stdout
     lines = [line[line.index("REPORT ") :].split(" ", 4)[1:] for line in done.stdout.splitlines() if "REPORT " in line]
     always = {("skipped", "setup"), ("ends_badly", "teardown"), ("tells_late", "teardown")}
     assert {(name.removeprefix("test_"), when) for name, when, _, _ in lines} == reports | always
     assert ["test_tells_late", "teardown", "passed", "[('told', 'late')]"] in lines
+
+
+PASS, FAIL = ({"outcome": outcome, "when": "call", "nodeid": outcome} for outcome in ("passed", "failed"))
+PASSED_SETUP = {**PASS, "when": "setup"}
+COMPLETE = ("runtest_protocol_complete", {"item_index": 1, "duration": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("reports", "messages"),
+    [
+        ([PASS], [PASSED]),
+        ([FAIL], ["testreport", "runtest_protocol_complete"]),
+        ([PASSED_SETUP, PASS], ["testreport", PASSED]),
+        ([PASS, FAIL], ["testreport", "testreport", "runtest_protocol_complete"]),
+    ],
+    ids=["passed", "failed", "set up", "failed in the tear-down"],
+)
+def test_one_message_for_a_passed_test_is_taken_as_its_two_events(
+    reports: list[dict[str, str]], messages: list[str]
+) -> None:
+    sent: list[tuple[str, dict[str, object]]] = []
+    taken: list[object] = []
+    send, take = OneMessage(lambda name, **values: sent.append((name, values))), both_events(taken.append)
+    events = [("testreport", {"data": report}) for report in reports] + [COMPLETE]
+    for name, values in events:
+        send(name, **values)
+    assert [name for name, _ in sent] == messages
+    for message in sent:
+        take(message)
+    assert taken == events
