@@ -119,7 +119,8 @@ def run(scenario: Callable[[Node], Awaitable[None]], *, is_of_clients: bool = Tr
         node = Node(is_of_clients=is_of_clients)
         await scenario(node)
         await node.settle()
-        assert node.memory.statistics().used_bytes == 0 and node.work.is_free, "something is held"
+        await until(lambda: node.work.is_free)  # the work on a large request rests after it on a busy machine
+        assert node.memory.statistics().used_bytes == 0, "something is held"
         assert not node.memory.turns._lines and not node.memory.answers._parties
 
     asyncio.run(main())
