@@ -140,7 +140,7 @@ def told(
     seed: int,
     story: Story,
     disk: Callable[[], LosingFileSystem] = LosingFileSystem,
-    pause_s: float = 0,
+    pause_s: float = 0.005,
     value_bytes: int = 0,
 ) -> None:
     """The story, while records are written and read; then everything acked was read once, in order."""
@@ -251,7 +251,7 @@ def test_a_replica_that_went_and_comes_back_at_once_begins_anew() -> None:
             assert set(partition.isr) == set(replicas)
         await asyncio.sleep(0.1)
 
-    told(2, story)
+    told(2, story, pause_s=0)
 
 
 def test_the_replicas_are_equal_byte_by_byte_after_a_move() -> None:
@@ -284,7 +284,7 @@ def test_a_throttled_move_takes_its_time_and_no_ack_waits_for_it() -> None:
         await admin.alter_broker_config(None, dict.fromkeys(keys))
         await settled(traffic, target)
 
-    told(4, story, pause_s=0.05, value_bytes=1_000)
+    told(4, story, pause_s=0.1, value_bytes=2_000)
 
 
 WHOLE, PARTITION_ONLY = "", f"/{ORDERS}"
