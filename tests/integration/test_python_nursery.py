@@ -1,4 +1,4 @@
-"""A Python process that is forked for Spark is the one that would be executed (tests/support/python_nursery.py)."""
+"""A Python process that is forked is the one that would be executed (tests/support/python_nursery.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests.support import nursery
-from tests.support.python_nursery import python_nursery, pythons
+from tests.support.python_nursery import python_nursery, pythons, quick_python
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not nursery.is_wanted(), reason="Python is executed here")
@@ -31,6 +31,7 @@ told = {
     "input": sys.stdin.read(),
     "name": __name__,
     "open": sorted(os.listdir("/proc/self/fd"))[:4],
+    "streams": [(s.encoding, s.line_buffering, s.write_through) for s in (sys.stdin, sys.stdout, sys.stderr)],
     "threads": len(os.listdir("/proc/self/task")),
 }
 print(json.dumps(told))
@@ -50,13 +51,14 @@ def forking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(command)
 
 
-def test_a_module_runs_as_if_it_were_executed(forking: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [("-m", "tells"), ("-c", TELLS)], ids=["module", "code"])
+def test_a_program_runs_as_if_it_were_executed(forking: str, tmp_path: Path, program: tuple[str, str]) -> None:
     (tmp_path / "tells.py").write_text(TELLS)
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": "/nowhere", "PYTHONHASHSEED": "0", "ODD": "a\nb=\udcff"}
     found = {}
     for python in (sys.executable, forking):
         done = subprocess.run(
-            [python, "-m", "tells", "one", "two words", ""],
+            [python, *program, "one", "two words", ""],
             cwd=tmp_path,
             env=environment,
             input=b"given",
@@ -66,6 +68,20 @@ def test_a_module_runs_as_if_it_were_executed(forking: str, tmp_path: Path) -> N
         assert (done.returncode, done.stderr) == (3, b"a problem\n")
         found[python] = json.loads(done.stdout)
     assert found[forking] == found[sys.executable]
+
+
+def test_a_command_of_penstock_says_the_same_and_changes_its_streams() -> None:
+    program = "from penstock.cli.main import main; main()"
+    for arguments in (["--version"], ["topics", "create", "x", "-p", "many"]):
+        executed, forked = [
+            subprocess.run([python, "-c", program, *arguments], capture_output=True, check=False)
+            for python in (sys.executable, quick_python())
+        ]
+        assert (forked.returncode, forked.stdout, forked.stderr) == (
+            executed.returncode,
+            executed.stdout,
+            executed.stderr,
+        )
 
 
 def test_a_process_ends_when_its_command_is_killed(forking: str, tmp_path: Path) -> None:
@@ -86,9 +102,9 @@ def test_a_command_ends_when_its_process_is_killed(forking: str, tmp_path: Path)
         assert command.wait() == 128 + signal.SIGKILL
 
 
-def test_what_is_no_module_is_executed_and_so_is_everything_without_a_nursery(tmp_path: Path) -> None:
+def test_what_is_neither_module_nor_code_is_executed_and_so_is_everything_without_a_nursery(tmp_path: Path) -> None:
     with python_nursery(tmp_path) as command:
-        assert subprocess.check_output([command, "-c", "print(5)"]) == b"5\n"
+        assert subprocess.check_output([command, "-", "x"], input=b"print(5)") == b"5\n"
     assert subprocess.check_output([command, "-m", "calendar", "2026", "2"]) == subprocess.check_output(
         [sys.executable, "-m", "calendar", "2026", "2"]
     )

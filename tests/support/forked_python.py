@@ -1,4 +1,5 @@
-"""The command of python_nursery.py: `python -IS forked_python.py PYTHON ADDRESS -m MODULE [ARGUMENT…]`.
+"""The command of python_nursery.py: `python -IS forked_python.py PYTHON ADDRESS -m MODULE [ARGUMENT…]`,
+or `-c CODE`.
 
 It imports little, for it is started often.
 """
@@ -14,11 +15,11 @@ def main(python: str, address: str, arguments: list[str]) -> int:
     """The exit code of the forked process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as nursery:
         try:
-            if arguments[0] != "-m":
-                raise OSError("not a module")
+            if arguments[0] not in ("-m", "-c"):
+                raise OSError("neither a module nor code")
             nursery.connect(address)
             environ = [f"{name}={value}" for name, value in os.environ.items()]
-            message = "\0".join([os.getcwd(), str(len(arguments) - 1), *arguments[1:], *environ])
+            message = "\0".join([os.getcwd(), str(len(arguments)), *arguments, *environ])
             socket.send_fds(nursery, [message.encode(errors="surrogateescape")], [0, 1, 2])
         except OSError:
             os.execv(python, [python, *arguments])

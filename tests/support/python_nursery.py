@@ -1,4 +1,4 @@
-"""Starts the Python processes of the tests' Spark session quickly: one process has their code loaded, and is forked.
+"""Starts Python processes of Spark and of tests quickly: one process has their code loaded, and is forked.
 
 Spark executes `python -m pyspark…` for every stream that it starts and for each kind of planning, and gives it 10 s
 to answer. To load pyspark, pyarrow, numpy and Penstock takes a second of a processor, 10 s on a busy machine.
@@ -6,17 +6,21 @@ to answer. To load pyspark, pyarrow, numpy and Penstock takes a second of a proc
     Spark ──executes──► command ──its arguments, environment and standard streams──► nursery ──fork──► python -m …
                            └──────── ends as the other one ends, with its exit code; and the other way round ┘
 
-The command is for `PYSPARK_PYTHON`. It executes Python itself where it is asked for anything else than a module, and
-where the nursery is gone. Drivers that a test starts take no part: their processes must be found in their session.
+The command is for `PYSPARK_PYTHON`, and `quick_python` gives one for programs that use Penstock. It executes Python
+itself where it is asked for anything else than a module or code, and where the nursery is gone. Drivers that a test
+starts take no part: their processes must be found in their session.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.support.nursery import is_wanted
@@ -35,8 +39,33 @@ OF_NURSERY = {
 """The nursery has these in its environment, and its children have not."""
 
 
+OF_SPARK = (
+    "pandas",
+    "numpy",
+    "pyarrow.parquet",
+    "pyspark.sql.worker.utils",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.streaming.datasource",
+    "penstock.spark.source",
+    "penstock.spark.batch_reader",
+    "penstock.spark.stream_reader",
+    "penstock.spark.writing",
+)
+"""Spark's processes import these modules."""
+OF_PROGRAMS = (
+    "penstock.cli.main",
+    "typer._adapters",
+    "grpc.aio",
+    "penstock.client.admin.admin",
+    "penstock.client.consumer.consumer",
+    "penstock.client.producer.producer",
+    "penstock.client.wire.channel",
+)
+"""Programs that use Penstock import these."""
+
+
 @contextlib.contextmanager
-def python_nursery(place: Path) -> Iterator[Path]:
+def python_nursery(place: Path, modules: Sequence[str] = OF_SPARK) -> Iterator[Path]:
     """The command, in a directory that may be used; Python itself where nothing is forked."""
     if not is_wanted():
         yield Path(sys.executable)
@@ -46,7 +75,7 @@ def python_nursery(place: Path) -> Iterator[Path]:
     command.write_text(COMMAND.format(python=sys.executable, client=client, address=address))
     command.chmod(0o755)
     process = subprocess.Popen(
-        [sys.executable, "-P", str(program), str(address)],
+        [sys.executable, "-P", str(program), str(address), *modules],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, **OF_NURSERY},
@@ -58,6 +87,17 @@ def python_nursery(place: Path) -> Iterator[Path]:
         yield command
     finally:
         process.communicate()  # closes its standard input
+
+
+@functools.cache
+def quick_python() -> str:
+    """A command for `python -c CODE` and `python -m MODULE` that has loaded what programs of Penstock use.
+
+    Not for a program that must be killed, or gets a signal: that is another process than the command's."""
+    ends = contextlib.ExitStack()
+    atexit.register(ends.close)
+    place = ends.enter_context(tempfile.TemporaryDirectory(prefix="penstock-programs-"))
+    return str(ends.enter_context(python_nursery(Path(place), OF_PROGRAMS)))
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
-"""The process of python_nursery.py: `python -P python_nursery_process.py ADDRESS`; it ends with its standard input.
+"""The process of python_nursery.py: `python -P python_nursery_process.py ADDRESS MODULE…`; it ends with its standard
+input. Forked processes have the modules imported, and none of them run.
 
 A forked process gets SIGTERM when the command that asked for it is gone, as Spark would have sent it.
 """
@@ -6,6 +7,7 @@ A forked process gets SIGTERM when the command that asked for it is gone, as Spa
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import runpy
@@ -14,19 +16,8 @@ import signal
 import socket
 import sys
 from dataclasses import dataclass
+from types import ModuleType
 
-LOADED = (
-    "numpy",
-    "pyarrow.parquet",
-    "pyspark.sql.worker.utils",
-    "pyspark.sql.pandas.serializers",
-    "pyspark.sql.streaming.datasource",
-    "penstock.spark.source",
-    "penstock.spark.batch_reader",
-    "penstock.spark.stream_reader",
-    "penstock.spark.writing",
-)
-"""The processes import these modules, and run none of them."""
 MESSAGE_BYTES_MAX = 192 * 1024
 INPUT = 0
 
@@ -73,7 +64,9 @@ class Nursery:
         pid = os.fork()
         if not pid:
             for key in list(self._selector.get_map().values()):
-                if key.fd != INPUT:
+                if isinstance(key.fileobj, socket.socket):
+                    key.fileobj.close()  # not its number alone: its end would close what has the number by then
+                elif key.fd != INPUT:
                     os.close(key.fd)
             self._selector.close()
             command.close()
@@ -97,28 +90,60 @@ class Nursery:
 
 
 def _run(message: bytes, descriptors: list[int]) -> None:
-    """Runs the module as `python -m MODULE` does, with this directory, environment and standard streams."""
+    """Runs `python -m MODULE` or `python -c CODE`, with this directory, environment and standard streams."""
     directory, count, *rest = message.decode(errors="surrogateescape").split("\0")
-    (module, *arguments), environ = rest[: int(count)], rest[int(count) :]
+    (kind, what, *arguments), environ = rest[: int(count)], rest[int(count) :]
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(write_through=True)  # type: ignore[union-attr]  # Spark sets PYTHONUNBUFFERED
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(variable.split("=", 1) for variable in environ)
+    _open_streams()
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(variable.split("=", 1) for variable in environ)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        is_direct = bool(number and os.environ.get("PYTHONUNBUFFERED"))
+        stream = open(  # noqa: SIM115
+            number,
+            "w" if number else "r",
+            encoding=sys.stdout.encoding,
+            errors="backslashreplace" if number == 2 else "strict",
+            closefd=False,
+        )
+        stream.reconfigure(write_through=is_direct, line_buffering=number == 2)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
     added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:0] = [directory, *filter(None, added)]
-    sys.argv = ["-m", *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.path[:0] = [directory if kind == "-m" else "", *filter(None, added)]
+    sys.argv = [kind, *arguments]
+    if kind == "-m":
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        sys.modules["__main__"] = main_module = ModuleType("__main__")
+        exec(compile(what, "<string>", "exec"), main_module.__dict__)
 
 
-def main(address: str) -> None:
-    with contextlib.suppress(ImportError):  # for Spark Connect alone
-        importlib.import_module("pandas")
-    for name in LOADED:
-        importlib.import_module(name)
+def _open_streams() -> None:
+    """Opens the standard streams anew: each knows of its descriptor whether that can be sought in."""
+    for number, (name, errors) in enumerate(
+        (("stdin", sys.stdin.errors), ("stdout", sys.stdout.errors), ("stderr", "backslashreplace"))
+    ):
+        stream = open(number, "w" if number else "r", encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115
+        stream.reconfigure(
+            line_buffering=name == "stderr", write_through=bool(number and os.environ.get("PYTHONUNBUFFERED"))
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def main(address: str, modules: list[str]) -> None:
+    for name in modules:
+        with contextlib.suppress(ImportError):  # what is not installed here is not used either
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # in a forked process, a collection would copy the pages of all that it walks
     if len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError("a module started a thread, and a process with threads cannot be forked safely")
     nursery = Nursery(address)
@@ -127,4 +152,4 @@ def main(address: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

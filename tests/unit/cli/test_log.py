@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from storage.disk.file_names import LOG_START_CHECKPOINT
 from storage.disk.file_system import OsFileSystem
 from tests.support import command_line
 from tests.support.log_dirs import BATCH_BYTES, FIRST, SECOND, contents, cut, flip, make_log_dir, open_values
+from tests.support.python_nursery import quick_python
 from tests.support.storage import TP
 
 
@@ -33,7 +33,7 @@ def penstock(*arguments: object) -> subprocess.CompletedProcess[str]:
 def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     program = "import sys; from penstock.cli.main import main; sys.argv[0] = 'penstock'; main()"
-    command = [sys.executable, "-c", program, "log", *map(str, arguments)]
+    command = [quick_python(), "-c", program, "log", *map(str, arguments)]
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 

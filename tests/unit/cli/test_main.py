@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import penstock
+from tests.support.python_nursery import quick_python
 
 SERVER_PACKAGES = ("raft", "metadata", "storage", "broker")
 HEAVY = ("grpc", "google.protobuf", "numpy", "pyarrow", "penstock.client", "pyspark")
@@ -19,7 +20,7 @@ HEAVY = ("grpc", "google.protobuf", "numpy", "pyarrow", "penstock.client", "pysp
 def process(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     """The command in a process of its own."""
     program = "import sys; from penstock.cli.main import main; sys.argv[0] = 'penstock'; main()"
-    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, check=False)
+    return subprocess.run([quick_python(), "-c", program, *arguments], capture_output=True, check=False)
 
 
 def test_the_command_line_loads_neither_the_servers_nor_grpc() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 
@@ -11,6 +10,7 @@ from penstock.client.wire.statuses import error_of_status
 from penstock.errors import NetworkError
 from penstock.types import Endpoint
 from tests.support.fake_broker import FakeCluster
+from tests.support.python_nursery import quick_python
 
 CODE = """
 import resource, sys
@@ -27,7 +27,7 @@ except Exception as error:
 
 def told_with(limit: int, address: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", CODE, address, str(limit)], capture_output=True, text=True, timeout=60, check=False
+        [quick_python(), "-c", CODE, address, str(limit)], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0 and done.stderr == "", done
     return done.stdout

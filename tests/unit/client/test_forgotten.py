@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import pytest
 
 from penstock import Admin, AsyncProducer, Consumer, Producer, TopicPartition
 from tests.support.fake_broker import FakeCluster
+from tests.support.python_nursery import quick_python
 from tests.support.waiting import wait_until
 
 RECORDS = 20
@@ -22,7 +22,7 @@ RECORDS = 20
 
 def run(code: str, *arguments: str) -> str:
     """The program's stderr."""
-    command = [sys.executable, "-c", code, *arguments]
+    command = [quick_python(), "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -18,6 +17,7 @@ from penstock.record.builder import build_batch
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_coordinator import FakeCoordinator
 from tests.support.forked import in_child
+from tests.support.python_nursery import quick_python
 from tests.support.waiting import wait_until
 
 T = [TopicPartition("t", number) for number in range(2)]
@@ -152,7 +152,7 @@ while not consumer.poll(timeout_ms=1000):
 
 @pytest.mark.parametrize("end", ["print('done')", "raise SystemExit(0)"])
 def test_a_program_that_ends_without_a_close_commits_nothing_of_its_last_poll(cluster: FakeCluster, end: str) -> None:
-    command = [sys.executable, "-c", PROGRAM.format(end=end), cluster.bootstrap]
+    command = [quick_python(), "-c", PROGRAM.format(end=end), cluster.bootstrap]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert coordinator_of(cluster).heartbeats[-1].member_epoch == -1

@@ -22,6 +22,7 @@ from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_transactions import FakeTransactions
 from tests.support.forked import in_child
+from tests.support.python_nursery import quick_python
 from tests.unit.client.test_interruptions import AT_SIGNALS, interrupted
 
 T0 = TopicPartition("t", 0)
@@ -148,7 +149,7 @@ def test_a_program_that_ends_with_an_open_transaction_aborts_it(cluster: FakeClu
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
+        [quick_python(), "-c", textwrap.dedent(program)],
         env=environment,
         stderr=subprocess.DEVNULL,
         timeout=60,
