@@ -48,6 +48,9 @@ class BrokerInfo:
     """Every listener for clients, BROKER first; only in the description of the cluster, and none from an older node."""
     cordoned: bool = False
     """It gets no new replicas (KIP-1066); only in the description of the cluster."""
+    broker_epoch: int = 0
+    """The epoch of its registration: each start of its process has another. Only in the description of the cluster, and
+    0 from an older node."""
 
     @property
     def endpoint(self) -> Endpoint:

@@ -45,7 +45,7 @@ class EpochEndOffset(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("node_id", "host", "port", "rack", "fenced", "listeners", "cordoned")
+    __slots__ = ("node_id", "host", "port", "rack", "fenced", "listeners", "cordoned", "broker_epoch")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +53,7 @@ class Node(_message.Message):
     FENCED_FIELD_NUMBER: _ClassVar[int]
     LISTENERS_FIELD_NUMBER: _ClassVar[int]
     CORDONED_FIELD_NUMBER: _ClassVar[int]
+    BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     host: str
     port: int
@@ -60,7 +61,8 @@ class Node(_message.Message):
     fenced: bool
     listeners: _containers.RepeatedCompositeFieldContainer[ClientListener]
     cordoned: bool
-    def __init__(self, node_id: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., fenced: _Optional[bool] = ..., listeners: _Optional[_Iterable[_Union[ClientListener, _Mapping]]] = ..., cordoned: _Optional[bool] = ...) -> None: ...
+    broker_epoch: int
+    def __init__(self, node_id: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., fenced: _Optional[bool] = ..., listeners: _Optional[_Iterable[_Union[ClientListener, _Mapping]]] = ..., cordoned: _Optional[bool] = ..., broker_epoch: _Optional[int] = ...) -> None: ...
 
 class ClientListener(_message.Message):
     __slots__ = ("name", "host", "port")

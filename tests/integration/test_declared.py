@@ -65,9 +65,12 @@ def test_a_broker_is_cordoned_and_uncordoned_also_while_it_is_away(cluster: Clus
     run(cluster, "brokers", "uncordon", 2)
     admin.create_topic("uncordoned", 6, 3)
     assert brokers_of(admin, "uncordoned") == {0, 1, 2}
+    before = [one.broker.broker_epoch for one in admin.describe_brokers()]
     with cluster.down(2):
         run(cluster, "brokers", "cordon", 2)
     assert [one.broker.cordoned for one in admin.describe_brokers()] == [False, False, True]
+    epochs = [one.broker.broker_epoch for one in admin.describe_brokers()]
+    assert epochs[:2] == before[:2] and epochs[2] > before[2], "each start of a process is another registration"
     cluster.restart(cluster.controller())
     admin.create_topic("after-a-failover", 6, 2)
     assert brokers_of(admin, "after-a-failover") == {0, 1}

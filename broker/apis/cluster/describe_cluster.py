@@ -90,6 +90,7 @@ def _described(image: MetadataImage, broker_id: int, listener: str) -> BrokerInf
         node_view(broker, listener),
         listeners=tuple(ClientListener(name, *endpoint) for name, endpoint in everywhere),
         cordoned=is_cordoned(broker, image.configs),
+        broker_epoch=broker.broker_epoch,
     )
 
 

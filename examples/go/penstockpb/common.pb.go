@@ -243,8 +243,9 @@ type Node struct {
 	Port          int32                  `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
 	Rack          string                 `protobuf:"bytes,4,opt,name=rack,proto3" json:"rack,omitempty"`
 	Fenced        bool                   `protobuf:"varint,5,opt,name=fenced,proto3" json:"fenced,omitempty"`
-	Listeners     []*ClientListener      `protobuf:"bytes,6,rep,name=listeners,proto3" json:"listeners,omitempty"` // in DescribeCluster: every one for clients, BROKER first; none: an older node answers
-	Cordoned      bool                   `protobuf:"varint,7,opt,name=cordoned,proto3" json:"cordoned,omitempty"`  // in DescribeCluster: it gets no new replicas (KIP-1066)
+	Listeners     []*ClientListener      `protobuf:"bytes,6,rep,name=listeners,proto3" json:"listeners,omitempty"`                         // in DescribeCluster: every one for clients, BROKER first; none: an older node answers
+	Cordoned      bool                   `protobuf:"varint,7,opt,name=cordoned,proto3" json:"cordoned,omitempty"`                          // in DescribeCluster: it gets no new replicas (KIP-1066)
+	BrokerEpoch   int64                  `protobuf:"varint,8,opt,name=broker_epoch,json=brokerEpoch,proto3" json:"broker_epoch,omitempty"` // in DescribeCluster: of its registration, so another one after each start; 0: an older node
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -326,6 +327,13 @@ func (x *Node) GetCordoned() bool {
 		return x.Cordoned
 	}
 	return false
+}
+
+func (x *Node) GetBrokerEpoch() int64 {
+	if x != nil {
+		return x.BrokerEpoch
+	}
+	return 0
 }
 
 type ClientListener struct {
@@ -470,7 +478,7 @@ const file_penstock_v1_common_proto_rawDesc = "" +
 	"\x0eEpochEndOffset\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x05R\x05epoch\x12\x1d\n" +
 	"\n" +
-	"end_offset\x18\x02 \x01(\x03R\tendOffset\"\xca\x01\n" +
+	"end_offset\x18\x02 \x01(\x03R\tendOffset\"\xed\x01\n" +
 	"\x04Node\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
@@ -478,7 +486,8 @@ const file_penstock_v1_common_proto_rawDesc = "" +
 	"\x04rack\x18\x04 \x01(\tR\x04rack\x12\x16\n" +
 	"\x06fenced\x18\x05 \x01(\bR\x06fenced\x129\n" +
 	"\tlisteners\x18\x06 \x03(\v2\x1b.penstock.v1.ClientListenerR\tlisteners\x12\x1a\n" +
-	"\bcordoned\x18\a \x01(\bR\bcordoned\"L\n" +
+	"\bcordoned\x18\a \x01(\bR\bcordoned\x12!\n" +
+	"\fbroker_epoch\x18\b \x01(\x03R\vbrokerEpoch\"L\n" +
 	"\x0eClientListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +

@@ -2,7 +2,8 @@
 
 Remembers of each partition its leader, its leader epoch, its ISR and its move, in small arrays. The first look at a
 thing is no event. Several changes between two looks are one event: a leader that went and came back is seen by its
-epoch. Pure. Not here: how often the cluster is looked at, and how many events are kept (timeline.py).
+epoch, and so is a broker. Pure. Not here: how often the cluster is looked at, and how many events are kept
+(timeline.py).
 """
 
 from __future__ import annotations
@@ -149,6 +150,8 @@ def _broker_events(broker_id: int, was: BrokerInfo | None, now: BrokerInfo | Non
             yield event(EventKind.BROKER_GONE, "went out of service")
         if was.fenced and not now.fenced:
             yield event(EventKind.BROKER_BACK, "is in service again")
+        if was.broker_epoch and now.broker_epoch > was.broker_epoch and not (was.fenced or now.fenced):
+            yield event(EventKind.BROKER_RESTARTED, "was restarted, and was back before the next look")
         if now.cordoned != was.cordoned:
             words = "gets no new replicas: it is cordoned" if now.cordoned else "gets new replicas again"
             yield event(EventKind.BROKER_CORDONED, words)

@@ -28,6 +28,7 @@ class EventKind(StrEnum):
 
     BROKER_GONE = "broker-gone"
     BROKER_BACK = "broker-back"
+    BROKER_RESTARTED = "broker-restarted"
     BROKER_SILENT = "broker-silent"
     BROKER_ANSWERS = "broker-answers"
     BROKER_REGISTERED = "broker-registered"

@@ -57,6 +57,22 @@ def test_a_broker_goes_comes_back_joins_and_is_forgotten() -> None:
     ]
 
 
+def test_a_broker_that_was_restarted_between_two_looks_is_told_by_the_epoch_of_its_registration() -> None:
+    def look(epoch: int, *, fenced: bool = False) -> ClusterInfo:
+        return ClusterInfo("c", 1, (BrokerInfo(1, "h", 9192, fenced=fenced, broker_epoch=epoch),), 0, STANDING)
+
+    changes = ClusterChanges()
+    list(changes.of_cluster(look(7)))
+    assert told(changes.of_cluster(look(7))) == []
+    assert told(changes.of_cluster(look(9))) == [
+        "broker-restarted: broker 1 was restarted, and was back before the next look"
+    ]
+    assert told(changes.of_cluster(look(11, fenced=True))) == ["broker-gone: broker 1 went out of service"]
+    assert told(changes.of_cluster(look(13))) == ["broker-back: broker 1 is in service again"]
+    for epoch in (0, 13, 0):  # an older node answers, which tells none
+        assert told(changes.of_cluster(look(epoch))) == []
+
+
 def test_a_silent_broker_is_told_once_and_again_when_it_answers() -> None:
     changes = ClusterChanges()
     assert told(changes.of_probes({1: 1.5, 2: None})) == ["broker-silent: broker 2 does not answer the console"]
