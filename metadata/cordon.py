@@ -47,28 +47,28 @@ def is_cordoned(broker: BrokerRegistration, configs: Configs) -> bool:
         if items == {""}:
             return False
     online = set(broker.log_dirs).difference(broker.offline_log_dirs)
-    return bool(online) and online <= _told(broker.broker_id, configs)
+    return bool(online) and online <= _reported(broker.broker_id, configs)
 
 
 def cordoned_brokers(brokers: Iterable[BrokerRegistration], configs: Configs) -> frozenset[int]:
     return frozenset(broker.broker_id for broker in brokers if is_cordoned(broker, configs))
 
 
-def told_record(broker: BrokerRegistration, ids: Iterable[str], configs: Configs) -> tuple[ConfigRecord, ...]:
+def reported_record(broker: BrokerRegistration, ids: Iterable[str], configs: Configs) -> tuple[ConfigRecord, ...]:
     """The record that keeps what the broker tells; none if it is known. Ids that it is not registered with are left
     out, so what is kept is bounded."""
-    told = set(broker.log_dirs).intersection(ids)
-    if told == _told(broker.broker_id, configs):
+    reported = set(broker.log_dirs).intersection(ids)
+    if reported == _reported(broker.broker_id, configs):
         return ()
-    text = ",".join(sorted(told)) or None
+    text = ",".join(sorted(reported)) or None
     return (ConfigRecord(CORDON_RESOURCE, str(broker.broker_id), IDS_KEY, text),)
 
 
 def forgotten_record(broker_id: int, configs: Configs) -> tuple[ConfigRecord, ...]:
     """The record that forgets what the broker told; none if it told nothing."""
-    return (ConfigRecord(CORDON_RESOURCE, str(broker_id), IDS_KEY, None),) if _told(broker_id, configs) else ()
+    return (ConfigRecord(CORDON_RESOURCE, str(broker_id), IDS_KEY, None),) if _reported(broker_id, configs) else ()
 
 
-def _told(broker_id: int, configs: Configs) -> set[str]:
+def _reported(broker_id: int, configs: Configs) -> set[str]:
     text = configs.get(ConfigResource(CORDON_RESOURCE, str(broker_id)), _NONE).get(IDS_KEY, "")
     return set(filter(None, text.split(",")))

@@ -52,7 +52,7 @@ class PeerAnswers:
                 if answer.leader_epoch > self._quorum.epoch or not answer.vote_granted:
                     self._states.learn_leader(answer.leader_id, answer.leader_epoch, now_ms)
                 if self._quorum.forgotten is Forgotten.VOTES:
-                    self._on_epoch_told(question.to, answer, now_ms)
+                    self._on_epoch_known(question.to, answer, now_ms)
                 elif asked.candidate_epoch == self._quorum.epoch and self._quorum.state in STANDS_FOR_ELECTION:
                     self._states.on_outcome(self._election.on_response(question.to, asked, answer, now_ms), now_ms)
             case FetchMetadataRequest() as fetch, FetchMetadataResponse() as answer:
@@ -86,14 +86,14 @@ class PeerAnswers:
         answer: FetchMetadataResponse | FetchSnapshotResponse,
         now_ms: int,
     ) -> None:
-        told = answer.leader_id, answer.leader_epoch
+        reported_leader = answer.leader_id, answer.leader_epoch
         if (
             answer.error_code
             and self._quorum.state in STANDS_FOR_ELECTION
-            and told == (self._quorum.epoch_leader_id, self._quorum.epoch)
+            and reported_leader == (self._quorum.epoch_leader_id, self._quorum.epoch)
         ):
             return  # hearsay of the leader that this node has given up: whoever was asked may follow a dead one
-        if self._states.learn_leader(*told, now_ms):
+        if self._states.learn_leader(*reported_leader, now_ms):
             return
         following_sender = self._quorum.state is State.FOLLOWER and sender == self._quorum.leader_id
         if (
@@ -116,7 +116,7 @@ class PeerAnswers:
         elif self._following.on_success(asked, answer, now_ms):
             self._rejoining.on_fetched(asked, answer)
 
-    def _on_epoch_told(self, voter: int, answer: VoteResponse, now_ms: int) -> None:
+    def _on_epoch_known(self, voter: int, answer: VoteResponse, now_ms: int) -> None:
         """A voter's epoch is known. After the last one, this node's epoch is not below any in which it voted."""
         self._rejoining.on_response(voter, answer, now_ms)
         if not self._rejoining.unheard:

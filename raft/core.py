@@ -74,7 +74,7 @@ class RaftCore:
             contact=Contact(now_ms),
         )
         self._in_flight: Ready | None = None
-        self._told_high_watermark = self._log.high_watermark
+        self._delivered_high_watermark = self._log.high_watermark
         self._states = states = Transitions(self._shared, now_ms)
         self._election, self._following, self._rejoining = states.election, states.following, states.rejoining
         self._answers = PeerAnswers(self._shared, states)
@@ -215,10 +215,10 @@ class RaftCore:
         """The next round of work; None while one is in flight or when there is nothing to do."""
         if self._in_flight is not None:
             return None
-        moved = self._log.high_watermark != self._told_high_watermark
+        moved = self._log.high_watermark != self._delivered_high_watermark
         committed = self._log.high_watermark if moved else None
         self._in_flight = self._outbox.drain(self._quorum.take_unsaved(), committed)
-        self._told_high_watermark = self._log.high_watermark
+        self._delivered_high_watermark = self._log.high_watermark
         return self._in_flight
 
     def advance(self, flushed_offset: int) -> None:

@@ -161,14 +161,14 @@ class QuorumReplicas:
         return min((at for voter in self.voters() if (at := voter.begin_at_ms) is not None), default=NEVER_MS)
 
     def on_notice_answered(self, voter: int, now_ms: int) -> None:
-        replica = self._told(voter)
+        replica = self._find_voter(voter)
         if replica is None:
             return
         replica.begin_failures = 0
         replica.begin_at_ms = now_ms + self._config.begin_quorum_epoch_interval_ms
 
     def on_notice_failed(self, voter: int, now_ms: int) -> None:
-        replica = self._told(voter)
+        replica = self._find_voter(voter)
         if replica is None:
             return
         replica.begin_failures += 1
@@ -180,6 +180,6 @@ class QuorumReplicas:
         if replica.begin_at_ms is not None:
             replica.begin_at_ms = now_ms + self._config.begin_quorum_epoch_interval_ms
 
-    def _told(self, voter_id: int) -> ReplicaProgress | None:
+    def _find_voter(self, voter_id: int) -> ReplicaProgress | None:
         """The voter of this id; None if it is one no longer."""
         return next((voter for voter in self.voters() if voter.replica_id == voter_id), None)

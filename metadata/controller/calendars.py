@@ -39,7 +39,7 @@ class BrokerCalendars:
         self._alone: int | None = None
         """The broker that was found alone, and has had no verdict by others since."""
 
-    def told(self, broker_id: int, calendar_ms: int, now_ms: int) -> None:
+    def note(self, broker_id: int, calendar_ms: int, now_ms: int) -> None:
         """Keeps the calendar of a heartbeat; 0: the broker tells none."""
         bounded_ms = min(max(calendar_ms, -CALENDAR_MS_MAX), CALENDAR_MS_MAX)
         self._offsets_ms[broker_id] = bounded_ms - now_ms if calendar_ms else None

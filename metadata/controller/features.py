@@ -324,5 +324,5 @@ def _refused(
 ) -> UpdateFeaturesResponse:
     """The answer that nothing was changed. Updates that could have been made say so."""
     beside = InvalidUpdateVersionError("it was not changed, because another update of the request is refused")
-    told = tuple(FeatureUpdateResult(one.name, one.level, one.error or beside) for one in results)
-    return UpdateFeaturesResponse(first, told, tuple(hindrances), lost)
+    answered = tuple(FeatureUpdateResult(one.name, one.level, one.error or beside) for one in results)
+    return UpdateFeaturesResponse(first, answered, tuple(hindrances), lost)

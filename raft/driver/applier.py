@@ -26,7 +26,7 @@ CHUNK_BYTES = 1 << 20
 class Subscriber:
     listener: RaftListener
     next_offset: int
-    told: tuple[int, int] | None = None
+    announced: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class Applier:
         for subscription in self._subscriptions:
             active = own_from is None or subscription.next_offset > own_from
             news = (leader_id if active else NO_LEADER, epoch)
-            if subscription.told != news:
-                subscription.told = news
+            if subscription.announced != news:
+                subscription.announced = news
                 subscription.listener.on_leader_change(*news)
 
     def fail_uncommitted(self, committed_offset: int, leader_id: int, epoch: int) -> None:

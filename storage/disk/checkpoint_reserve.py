@@ -41,7 +41,7 @@ class CheckpointReserve:
         self.path = f"{log_dir}/{CHECKPOINT_RESERVE}"
         self._mutex = threads.lock()
         self._wanted_bytes = RESERVE_BYTES
-        self._is_told = False
+        self._is_logged = False
         self.size_bytes = 0
         """The room that is kept back now."""
         with contextlib.suppress(OSError):
@@ -97,8 +97,8 @@ class CheckpointReserve:
             try:
                 self._extend()
             except OSError as error:
-                if not is_shortage(error) and not self._is_told:
-                    self._is_told = True
+                if not is_shortage(error) and not self._is_logged:
+                    self._is_logged = True
                     _log.warning("%s: no room is kept back: %s", self.path, error)
 
     def _extend(self) -> None:

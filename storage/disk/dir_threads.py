@@ -85,12 +85,12 @@ class DirThreads:
         self._said = False
 
     def _counted(self, on_done: OnDone) -> OnDone:
-        is_told = False
+        is_answered = False
 
         def done(error: BaseException | None) -> None:
-            nonlocal is_told
-            if not is_told:
-                is_told = True
+            nonlocal is_answered
+            if not is_answered:
+                is_answered = True
                 self._open -= 1
                 on_done(error)
 

@@ -101,7 +101,7 @@ class GroupCommit:
         if log.settings.flush_policy == "os" and not self._closing:
             if log.flush_schedule.has_unflushed_segment and log not in self._in_flight:
                 self.flush(log)  # nobody waits for it, as in Kafka
-            asyncio.get_running_loop().call_soon(self._tell, log)
+            asyncio.get_running_loop().call_soon(self._notify, log)
             if log.awaits_roll:
                 self.flush(log)
         else:
@@ -190,7 +190,9 @@ class GroupCommit:
             self._rolling.add(log)
             self.when_disk_answers(log, functools.partial(self._roll_after, log))
         if pending is None:
-            asyncio.get_running_loop().call_soon(self._tell, log)  # not here: other logs wait for the rest of the turn
+            asyncio.get_running_loop().call_soon(
+                self._notify, log
+            )  # not here: other logs wait for the rest of the turn
 
     def _run(self, log: Log, log_dir: _LogDir, pending: PendingFlush) -> None:
         started_s = asyncio.get_running_loop().time()
@@ -215,7 +217,7 @@ class GroupCommit:
             self._deferred.has_room(log)
             log.complete_flush(pending)
             self._roll(log)
-            self._tell(log)
+            self._notify(log)
         else:
             self._not_flushed(log, error)
 
@@ -252,7 +254,7 @@ class GroupCommit:
     def _try_again(self, log: Log) -> None:
         self.flush(log)
 
-    def _tell(self, log: Log) -> None:
+    def _notify(self, log: Log) -> None:
         if log.closed or log.log_dir in self._failed:
             return
         for callback in tuple(self._subscribers.get(log, ())):

@@ -230,9 +230,9 @@ class _Reporter:
             self._totals[log.directory.path] = self._totals.get(log.directory.path, 0) + 1
         self._done = dict.fromkeys(self._totals, 0)
         self._bytes = dict.fromkeys(self._totals, 0)
-        self._told_ms = dict.fromkeys(self._totals, clock.now_ms())
+        self._reported_ms = dict.fromkeys(self._totals, clock.now_ms())
         for directory in {log.directory.path: log.directory for log in found}.values():
-            self._tell(directory)
+            self._report(directory)
 
     def opened(self, at: int, opened: Opened) -> None:
         directory = self._found[at].directory
@@ -241,11 +241,11 @@ class _Reporter:
         if isinstance(opened, Log):
             self._bytes[path] += opened.size_bytes
         now_ms = self._clock.now_ms()
-        if self._done[path] == self._totals[path] or now_ms - self._told_ms[path] >= PROGRESS_INTERVAL_MS:
-            self._told_ms[path] = now_ms
-            self._tell(directory)
+        if self._done[path] == self._totals[path] or now_ms - self._reported_ms[path] >= PROGRESS_INTERVAL_MS:
+            self._reported_ms[path] = now_ms
+            self._report(directory)
 
-    def _tell(self, directory: LogDirectory) -> None:
+    def _report(self, directory: LogDirectory) -> None:
         path = directory.path
         progress = LoadProgress(path, self._done[path], self._totals[path], self._bytes[path], directory.was_clean)
         self._progress(progress)

@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 def walk(file: LogFile, on_read: Callable[[int], None], chunk_bytes: int = CHUNK_BYTES) -> Iterator[Seen]:
     """Every batch of the file; `on_read` is called now and then with the number of bytes read since the last call."""
-    chunk, chunk_at, position, end, told = b"", 0, 0, file.size_bytes, 0
+    chunk, chunk_at, position, end, reported = b"", 0, 0, file.size_bytes, 0
     try:
         while position < end:
             at = position - chunk_at
@@ -58,8 +58,8 @@ def walk(file: LogFile, on_read: Callable[[int], None], chunk_bytes: int = CHUNK
             if at + size > len(chunk) and at:
                 chunk, chunk_at, at = _read(file, position, chunk_bytes), position, 0
             if not at:
-                on_read(position - told)
-                told = position
+                on_read(position - reported)
+                reported = position
             if verify_crc(chunk, at, header) or (
                 size > len(chunk) and _crc_in_pieces(file, position, size, chunk_bytes) == header.crc
             ):
@@ -71,7 +71,7 @@ def walk(file: LogFile, on_read: Callable[[int], None], chunk_bytes: int = CHUNK
         yield Seen(position, None, f"the disk does not give back what begins here: {error.strerror}")
     except CorruptFileError as error:
         yield Seen(position, None, error.why, is_cut_off=True)  # it has become shorter meanwhile
-    on_read(end - told)
+    on_read(end - reported)
 
 
 def _read(file: LogFile, position: int, chunk_bytes: int) -> bytes:

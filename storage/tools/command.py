@@ -85,7 +85,7 @@ class _Lines:
         self._wants_progress = wants_progress
         self._clock = SystemClock()
         self._started_ms = self._clock.now_ms()
-        self.read_bytes = self._told_bytes = 0
+        self.read_bytes = self._reported_bytes = 0
 
     def write(self, row: Row, *, flush: bool = True) -> None:
         sys.stdout.buffer.write(plain_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n")
@@ -98,8 +98,8 @@ class _Lines:
 
     def on_read(self, count: int) -> None:
         self.read_bytes += count
-        if self._wants_progress and self.read_bytes - self._told_bytes >= PROGRESS_BYTES:
-            self._told_bytes = self.read_bytes
+        if self._wants_progress and self.read_bytes - self._reported_bytes >= PROGRESS_BYTES:
+            self._reported_bytes = self.read_bytes
             self.write({"type": "progress", "bytes": self.read_bytes})
 
     def speed(self) -> Row:

@@ -63,8 +63,8 @@ def find_target(fs: FileSystem, path: str) -> Target:
     if os.path.basename(path) in ("", ".", ".."):
         path = os.path.abspath(path)  # the name of a partition's directory says which partition it is
     if not fs.is_directory(path):
-        told = "not a directory" if fs.exists(path) else "no such directory"
-        raise ConfigError(f"{path}: {told}; {_GIVE}")
+        why = "not a directory" if fs.exists(path) else "no such directory"
+        raise ConfigError(f"{path}: {why}; {_GIVE}")
     if _is_partition(fs, path):
         parent = os.path.dirname(path) or "."
         log = LogPath(path, parse_partition_directory(os.path.basename(path)))

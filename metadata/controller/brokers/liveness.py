@@ -26,7 +26,7 @@ from metadata.controller.elections.broker_elections import (
 )
 from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.sessions import STANDSTILL_SESSIONS
-from metadata.cordon import told_record
+from metadata.cordon import reported_record
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration
 from penstock.errors import BrokerIdNotRegisteredError, StaleBrokerEpochError
@@ -49,7 +49,7 @@ def heartbeat(
     context.check_cluster_id(request.cluster_id)
     broker = registered_broker(context, request.broker_id, request.broker_epoch)
     context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset, committed_offset)
-    context.sessions.calendars.told(broker.broker_id, request.calendar_ms, now_ms)
+    context.sessions.calendars.note(broker.broker_id, request.calendar_ms, now_ms)
     is_caught_up = request.current_metadata_offset >= broker.broker_epoch
     is_caught_up = is_caught_up and not context.sessions.stands_still(broker.broker_id, now_ms)
     if failed := _newly_failed(broker, request):
@@ -66,8 +66,8 @@ def heartbeat(
         session_timeout_ms=context.sessions.timeout_ms,
         **_calendar(context, broker.broker_id, now_ms),
     )
-    told = told_record(broker, request.cordoned_log_dirs, context.state.configs)
-    return ControllerResult((*told, *_records(context, broker, after, moves)), response)
+    cordons = reported_record(broker, request.cordoned_log_dirs, context.state.configs)
+    return ControllerResult((*cordons, *_records(context, broker, after, moves)), response)
 
 
 def _silent_ms(context: DecisionContext, broker_id: int, now_ms: int, silent_ms: int) -> int:

@@ -83,14 +83,14 @@ def changes_of_last_copies(
 ) -> list[PartitionChangeRecord]:
     """`changes`, by which the broker leaves its ISRs, and the marks of the ISRs that it cannot leave. No process of the
     broker before this one was sent a record at `unheard_from` or behind it; None if that is not known."""
-    lost, held, told_lost = _lost(existing, request), held_replicas(request), _told_lost(existing, request)
+    lost, held, named_lost = _lost(existing, request), held_replicas(request), _named_lost(existing, request)
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
     for partition in context.state.partitions_with_isr_member(request.broker_id):
         change = merged.get(partition.key, PartitionChangeRecord(*partition.key))
         directory = partition.directory_of(request.broker_id)
         had_log = unheard_from is None or not context.state.was_made_from(unheard_from, partition.key)
         was_in_lost = had_log and (directory in lost if directory else bool(lost))
-        is_lost = was_in_lost or partition.key in told_lost or partition.log_lost
+        is_lost = was_in_lost or partition.key in named_lost or partition.log_lost
         log_lost = is_lost and partition.key not in held
         if change.isr is None and log_lost != partition.log_lost:
             leader_id = NO_LEADER if log_lost and partition.has_leader else change.leader_id
@@ -121,7 +121,7 @@ def _found(
     """The broker's replicas that have another log dir than the metadata says, with that dir; "" for a lost one."""
     state, broker_id, held = context.state, request.broker_id, held_replicas(request)
     lost = frozenset[str]() if existing is None else _lost(existing, request)
-    told_lost = frozenset[PartitionKey]() if existing is None else _told_lost(existing, request)
+    named_lost = frozenset[PartitionKey]() if existing is None else _named_lost(existing, request)
     for key, directory in held.items():
         partition = state.find_partition(key)
         if partition is None or not directory or broker_id not in partition.replicas:
@@ -131,7 +131,7 @@ def _found(
     for topic in state.topics.values() if lost else ():
         for partition in topic.partitions.values():
             directory = partition.directory_of(broker_id)
-            is_lost = directory in lost or (directory and partition.key in told_lost)
+            is_lost = directory in lost or (directory and partition.key in named_lost)
             if is_lost and not held.get(partition.key):
                 yield partition, ""
 
@@ -147,7 +147,7 @@ def held_replicas(request: RegisterBrokerRequest) -> Mapping[PartitionKey, str]:
     }
 
 
-def _told_lost(existing: BrokerRegistration, request: RegisterBrokerRequest) -> frozenset[PartitionKey]:
+def _named_lost(existing: BrokerRegistration, request: RegisterBrokerRequest) -> frozenset[PartitionKey]:
     """The replicas that the broker names in a lost dir. None where a log dir does not answer: they may be there."""
     if dead_log_dirs(existing, request):
         return frozenset()

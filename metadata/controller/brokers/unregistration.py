@@ -31,10 +31,10 @@ def unregister_broker(
         return ControllerResult((), UnregisterBrokerResponse(error))
     resource = ConfigResource(BROKER_RESOURCE, str(broker.broker_id))
     configs = (ConfigRecord(*resource, key, None) for key in sorted(context.state.configs.get(resource, {})))
-    told = forgotten_record(broker.broker_id, context.state.configs)
+    cordons = forgotten_record(broker.broker_id, context.state.configs)
     context.sessions.drop(broker.broker_id)
     return ControllerResult(
-        (*configs, *told, UnregisterBrokerRecord(broker.broker_id, broker.broker_epoch)), UnregisterBrokerResponse()
+        (*configs, *cordons, UnregisterBrokerRecord(broker.broker_id, broker.broker_epoch)), UnregisterBrokerResponse()
     )
 
 

@@ -88,7 +88,7 @@ def brokers_for(context: DecisionContext, what: str, factor: int) -> list[Broker
     if factor > len(brokers):
         raise InvalidReplicationFactorError(
             f"{what} needs {factor} brokers, and {len(brokers)} of the {len(registered)} registered ones take new"
-            f" replicas: {told_cordoned(cordoned)}"
+            f" replicas: {cordoned_text(cordoned)}"
         )
     if not any(broker.is_active for broker in brokers):
         raise InvalidReplicationFactorError(
@@ -121,10 +121,10 @@ def check_not_cordoned(context: DecisionContext, name: str, added: Sequence[int]
     """InvalidReplicaAssignmentError if one of the brokers that would get a replica is cordoned."""
     cordoned = sorted(filter(context.state.is_cordoned, added))
     if cordoned:
-        raise InvalidReplicaAssignmentError(f"{name} cannot get a replica there: {told_cordoned(cordoned)}")
+        raise InvalidReplicaAssignmentError(f"{name} cannot get a replica there: {cordoned_text(cordoned)}")
 
 
-def told_cordoned(cordoned: Sequence[int]) -> str:
+def cordoned_text(cordoned: Sequence[int]) -> str:
     """The cordoned brokers, and the remedy."""
     shown = ", ".join(map(str, cordoned[:REPLICAS_SHOWN])) + (", …" if len(cordoned) > REPLICAS_SHOWN else "")
     one = len(cordoned) == 1

@@ -70,19 +70,19 @@ class ProducerCheck:
             return
         self._seen.append((offset, snapshot.leader_epoch))
         for producer_id, first in self._known.undecided.open_offsets():
-            told = snapshot.producers.get(producer_id)
-            if told is None or _opens_behind(told, first):
+            saved = snapshot.producers.get(producer_id)
+            if saved is None or _opens_behind(saved, first):
                 why = (
                     f"producer id {producer_id}: its transaction is open from offset {first} on, and it does not say so"
                 )
                 yield self._finding("damage", offset, why)
-        for producer_id, told in snapshot.producers.items():
+        for producer_id, saved in snapshot.producers.items():
             known = self._known.get(producer_id)
-            if not told.batches:
+            if not saved.batches:
                 continue
-            begin = told.batches[0].base_offset
+            begin = saved.batches[0].base_offset
             here = [batch for batch in known.batches if begin <= batch.base_offset] if known is not None else []
-            if known is not None and here and (known.epoch != told.epoch or not set(here) <= set(told.batches)):
+            if known is not None and here and (known.epoch != saved.epoch or not set(here) <= set(saved.batches)):
                 why = f"producer id {producer_id}: it does not have the batches that begin at offset {begin} or behind"
                 yield self._finding("damage", offset, why)
 
@@ -96,6 +96,6 @@ class ProducerCheck:
         return f"ProducerCheck({self._directory}, {len(self._left)} snapshots left)"
 
 
-def _opens_behind(told: ProducerEntry, first_offset: int) -> bool:
+def _opens_behind(saved: ProducerEntry, first_offset: int) -> bool:
     """True if the producer has no open transaction there, or one that begins behind the offset."""
-    return not told.has_open_transaction or told.transaction is None or told.transaction.first_offset > first_offset
+    return not saved.has_open_transaction or saved.transaction is None or saved.transaction.first_offset > first_offset

@@ -21,7 +21,7 @@ CORDONS_AND_FAILOVERS = directed(
     roles=TOGETHER,
     seconds=8.0,
 )
-BROKERS_TELL_NOTHING = Edit(cordon.told_record, "if told ==", "if True or told ==")
+BROKERS_TELL_NOTHING = Edit(cordon.reported_record, "if reported ==", "if True or reported ==")
 """As brokers of an older release. Else what they tell stands in for what is lost."""
 
 CORDONS = (

@@ -16,7 +16,7 @@ def verdicts(*off_ms: int | None, live: int | None = None, registered: int | Non
     """Brokers have calendars that are off by so much; None: one of an older release. Above `live` they are silent."""
     calendars, all_ids = BrokerCalendars(), range(registered or len(off_ms))
     for broker_id, off in enumerate(off_ms):
-        calendars.told(broker_id, 0 if off is None else NOW_MS + off, 77)
+        calendars.note(broker_id, 0 if off is None else NOW_MS + off, 77)
     living = all_ids[: live or len(off_ms)]
     return [calendars.judge(broker_id, living, all_ids)[0] for broker_id in living]
 
@@ -62,11 +62,11 @@ def test_brokers_of_older_releases_tell_none_and_are_not_waited_for() -> None:
 
 def test_after_an_election_the_first_to_be_heard_waits_for_the_others() -> None:
     calendars = BrokerCalendars()
-    calendars.told(1, NOW_MS + 30 * DAY_MS, 0)
+    calendars.note(1, NOW_MS + 30 * DAY_MS, 0)
     assert calendars.judge(1, (0, 1, 2), (0, 1, 2))[0] is UNSETTLED
-    calendars.told(0, NOW_MS, 0)
+    calendars.note(0, NOW_MS, 0)
     assert calendars.judge(0, (0, 1, 2), (0, 1, 2))[0] is calendars.judge(1, (0, 1, 2), (0, 1, 2))[0] is UNSETTLED
-    calendars.told(2, NOW_MS + 900, 900)
+    calendars.note(2, NOW_MS + 900, 900)
     assert calendars.judge(1, (0, 1, 2), (0, 1, 2)) == (APART, 30 * DAY_MS)
     assert calendars.judge(0, (0, 1, 2), (0, 1, 2)) == (AGREES, 0)
 
@@ -74,10 +74,10 @@ def test_after_an_election_the_first_to_be_heard_waits_for_the_others() -> None:
 def test_brokers_that_come_to_one_that_was_alone_have_no_verdict_before_that_one_has_another() -> None:
     """It leads by its own calendar until then, and would lead what is made for all of them."""
     calendars = BrokerCalendars()
-    calendars.told(2, 1, 0)  # 1970
+    calendars.note(2, 1, 0)  # 1970
     assert calendars.judge(2, (2,), (2,)) == (ALONE, 0)
     for broker_id in (0, 1):
-        calendars.told(broker_id, NOW_MS, 0)
+        calendars.note(broker_id, NOW_MS, 0)
     assert {calendars.judge(one, (0, 1, 2), (0, 1, 2))[0] for one in (0, 1)} == {UNSETTLED}
     assert calendars.judge(2, (0, 1, 2), (0, 1, 2)) == (APART, 1 - NOW_MS)
     assert {calendars.judge(one, (0, 1, 2), (0, 1, 2))[0] for one in (0, 1)} == {AGREES}
@@ -85,18 +85,18 @@ def test_brokers_that_come_to_one_that_was_alone_have_no_verdict_before_that_one
 
 def test_nobody_waits_for_a_broker_that_was_alone_and_is_gone() -> None:
     calendars = BrokerCalendars()
-    calendars.told(2, 1, 0)
+    calendars.note(2, 1, 0)
     assert calendars.judge(2, (2,), (2,))[0] is ALONE
     for broker_id in (0, 1):
-        calendars.told(broker_id, NOW_MS, 0)
+        calendars.note(broker_id, NOW_MS, 0)
     assert {calendars.judge(one, (0, 1), (0, 1, 2))[0] for one in (0, 1)} == {AGREES}
 
 
 def test_a_heartbeat_is_answered_with_the_verdict() -> None:
     cluster = Cluster(brokers=3)
-    told = {broker_id: NOW_MS + (broker_id == 2) * DAY_MS for broker_id in cluster.image.brokers}
-    answers = {broker_id: cluster.heartbeat(broker_id, calendar_ms=ms) for broker_id, ms in told.items()}
-    answers = {broker_id: cluster.heartbeat(broker_id, calendar_ms=ms) for broker_id, ms in told.items()}
+    note = {broker_id: NOW_MS + (broker_id == 2) * DAY_MS for broker_id in cluster.image.brokers}
+    answers = {broker_id: cluster.heartbeat(broker_id, calendar_ms=ms) for broker_id, ms in note.items()}
+    answers = {broker_id: cluster.heartbeat(broker_id, calendar_ms=ms) for broker_id, ms in note.items()}
     assert {one.calendar for broker_id, one in answers.items() if broker_id != 2} == {AGREES}
     assert (answers[2].calendar, answers[2].calendar_off_ms) == (APART, DAY_MS)
 
@@ -112,11 +112,11 @@ def test_a_heartbeat_that_tells_of_a_failed_log_dir_is_answered_with_the_verdict
     assert (answer.calendar, answer.calendar_off_ms) == (APART, DAY_MS)
 
 
-@pytest.mark.parametrize("told_ms", [-(1 << 63), (1 << 63) - 1])
-def test_a_calendar_beyond_all_leaves_the_answers_of_the_others_their_64_bits(told_ms: int) -> None:
+@pytest.mark.parametrize("calendar_ms", [-(1 << 63), (1 << 63) - 1])
+def test_a_calendar_beyond_all_leaves_the_answers_of_the_others_their_64_bits(calendar_ms: int) -> None:
     calendars = BrokerCalendars()
-    calendars.told(0, NOW_MS, 77)
-    calendars.told(1, told_ms, 77)
+    calendars.note(0, NOW_MS, 77)
+    calendars.note(1, calendar_ms, 77)
     for broker_id in (0, 1):
         verdict, off_ms = calendars.judge(broker_id, (0, 1), (0, 1))
         assert verdict is APART and -(1 << 63) <= off_ms < 1 << 63
