@@ -104,7 +104,7 @@ class _Bound:
         self._now_ms = now_ms
         self._said_ms: dict[Hashable, int] = {}
         self._since_ms, self._written = now_ms(), 0
-        self.left_out = self._told = 0
+        self.left_out = self._reported_left_out = 0
 
     def left_out_before(self, subject: Hashable) -> int | None:
         """The number of lines that were left out since the last one; None: leave this one out, too."""
@@ -119,5 +119,5 @@ class _Bound:
             self._said_ms.clear()
         self._said_ms[subject] = now_ms
         self._written += 1
-        untold, self._told = self.left_out - self._told, self.left_out
-        return untold
+        unreported, self._reported_left_out = self.left_out - self._reported_left_out, self.left_out
+        return unreported

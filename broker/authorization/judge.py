@@ -43,15 +43,15 @@ NOTED_MAX: Final = 100
 class Judge:
     """Judges one request."""
 
-    __slots__ = ("_errors", "image", "refused", "rights", "tells_configs", "untold")
+    __slots__ = ("_errors", "image", "more_refused", "refused", "rights", "shows_configs")
 
-    def __init__(self, rights: Rights, image: MetadataImage, *, tells_configs: bool = True) -> None:
-        """`tells_configs`: the caller's protocol tells the configuration of topics with their metadata. The answer of a
+    def __init__(self, rights: Rights, image: MetadataImage, *, shows_configs: bool = True) -> None:
+        """`shows_configs`: the caller's protocol tells the configuration of topics with their metadata. The answer of a
         request that waited is judged by newer `rights`."""
-        self.rights, self.image, self.tells_configs = rights, image, tells_configs
+        self.rights, self.image, self.shows_configs = rights, image, shows_configs
         self.refused: list[Need] = []
-        """The first of them; `untold` counts the others."""
-        self.untold = 0
+        """The first of them; `more_refused` counts the others."""
+        self.more_refused = 0
         self._errors: dict[Need, ApiError] = {}
 
     def may(self, operation: Operation, resource: ResourceType, name: str = CLUSTER_NAME) -> bool:
@@ -79,7 +79,7 @@ class Judge:
             if len(self.refused) < NOTED_MAX:
                 self.refused.append(need)
             else:
-                self.untold += 1
+                self.more_refused += 1
             shown = need._replace(name=need.name[:NAME_SHOWN])
             implied_by = IMPLIED_BY.get(need.resource_type) if need.operation is Operation.DESCRIBE else None
             hint = f" ({implied_by} implies it)" if implied_by else ""

@@ -44,14 +44,14 @@ class Refusals:
         self.counts: Counter[ResourceType] = Counter()
 
     def note(
-        self, caller: Caller, api: str, refused: Sequence[Need], untold: int = 0, request: Request | None = None
+        self, caller: Caller, api: str, refused: Sequence[Need], more_refused: int = 0, request: Request | None = None
     ) -> None:
-        """Counts the refusals of one request. `untold` is the number of further ones, of the kind of the last."""
+        """Counts the refusals of one request. `more_refused` is the number of further ones, of the kind of the last."""
         for need in refused:
             self.counts[need.resource_type] += 1
             self._tell(caller, api, need, request)
-        if untold:
-            self.counts[refused[-1].resource_type] += untold
+        if more_refused:
+            self.counts[refused[-1].resource_type] += more_refused
 
     def _tell(self, caller: Caller, api: str, need: Need, request: Request | None) -> None:
         def facts() -> dict[str, object]:

@@ -107,12 +107,12 @@ class RequestAuthorizer:
         if rule is None:
             raise ClusterAuthorizationFailedError(f"{request.api} {NOT_FOR_CLIENTS}")
         is_grpc = caller.listener_type is ListenerType.GRPC
-        judge = Judge(self._rights(caller), self._image(), tells_configs=is_grpc)
+        judge = Judge(self._rights(caller), self._image(), shows_configs=is_grpc)
         try:
             ruling = rule(judge, request.body)
         finally:
             if judge.refused:
-                self._refusals.note(caller, request.api, judge.refused, judge.untold, request)
+                self._refusals.note(caller, request.api, judge.refused, judge.more_refused, request)
         if request.api in self._judged_in_parts:
             request.rights = _PartRights(self._authorizer, judge.rights, caller, request.api, self._refusals)
         if ruling.amend is not None:
@@ -126,14 +126,14 @@ class RequestAuthorizer:
     def _amends(self, request: Request, judge: Judge, amend: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Amends the answer by the rights that count when it is made: the request may have waited for minutes."""
 
-        def amended(told: Any) -> Any:
-            refused, untold = len(judge.refused), judge.untold
+        def amended(answer: Any) -> Any:
+            refused, more_refused = len(judge.refused), judge.more_refused
             judge.rights = self._authorizer.newest(judge.rights)
             try:
-                return amend(told)
+                return amend(answer)
             finally:
                 if judge.refused[refused:]:
-                    more = judge.untold - untold
+                    more = judge.more_refused - more_refused
                     self._refusals.note(request.caller, request.api, judge.refused[refused:], more, request)
 
         return amended

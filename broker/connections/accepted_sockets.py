@@ -59,7 +59,7 @@ class AcceptedSockets:
 
         Since Linux 6.2 it is the size of the directory: 3 µs, where counting 200 entries takes 110.
         """
-        return _told_at_once() or len(_descriptors())
+        return _directory_size() or len(_descriptors())
 
     def peers(self) -> list[Endpoint]:
         """The far ends of all open connections. A connection that has ended, and is not closed yet, may be among
@@ -145,14 +145,14 @@ def _carried(descriptor: int) -> Carried:
     # Its family is of no account here, and Python would ask the kernel for it.
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
     try:
-        told = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _RECEIVED_AT + _COUNT_BYTES)
+        info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _RECEIVED_AT + _COUNT_BYTES)
     finally:
         connection.detach()
-    return Carried(_count(told, _RECEIVED_AT), _count(told, _ACKNOWLEDGED_AT))
+    return Carried(_count(info, _RECEIVED_AT), _count(info, _ACKNOWLEDGED_AT))
 
 
-def _count(told: bytes, at: int) -> int:
-    return int.from_bytes(told[at : at + _COUNT_BYTES], sys.byteorder)
+def _count(info: bytes, at: int) -> int:
+    return int.from_bytes(info[at : at + _COUNT_BYTES], sys.byteorder)
 
 
 def _one_address(host: str) -> str:
@@ -164,7 +164,7 @@ def _one_address(host: str) -> str:
     return "" if address.is_unspecified or "%" in host else str(address)
 
 
-def _told_at_once() -> int:
+def _directory_size() -> int:
     """0 where the kernel does not say."""
     try:
         return os.stat(DESCRIPTORS).st_size

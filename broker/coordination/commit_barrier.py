@@ -40,9 +40,9 @@ class _Held:
 
     def __init__(self, answers: Answers, deadline_ms: int, deposed: Deposed) -> None:
         self.answers, self.deadline_ms, self.deposed = answers, deadline_ms, deposed
-        self.waiter = self._told  # one object: it is looked for by identity
+        self.waiter = self._answer  # one object: it is looked for by identity
 
-    def _told(self, error: ApiError | None) -> None:
+    def _answer(self, error: ApiError | None) -> None:
         answers, self.answers = self.answers, []
         why = error or self.deposed()
         answer_unless(answers, None if why is None else not_committed(why))

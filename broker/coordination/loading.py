@@ -139,7 +139,7 @@ class ShardLoader:
     async def _in_thread(self, log_dir: str, work: Callable[[], object]) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def told(error: BaseException | None) -> None:
+        def finish(error: BaseException | None) -> None:
             if not done.done():
                 if error is None:
                     done.set_result(None)
@@ -147,7 +147,7 @@ class ShardLoader:
                     done.set_exception(error)
 
         try:
-            self._threads.run(log_dir, work, told)
+            self._threads.run(log_dir, work, finish)
         except OSError as no_thread:
             raise KafkaStorageError(str(no_thread)) from no_thread
         await done

@@ -56,9 +56,9 @@ def _of_classic_group(value: GroupMetadataValue) -> int:
 
 def member_bytes(names: Iterable[str], texts: Iterable[str | None], protocols: Iterable[Sized]) -> int:
     """A member of a consumer group: the names that it reads, what it says of itself, and a classic one's metadata."""
-    told = sum(text_bytes(text) for text in texts if text is not None)
-    said = sum(PROTOCOL_BYTES + len(metadata) for metadata in protocols)
-    return MEMBER_BYTES + sum(NAME_BYTES + text_bytes(name) for name in names) + told + said
+    text_total = sum(text_bytes(text) for text in texts if text is not None)
+    metadata_total = sum(PROTOCOL_BYTES + len(metadata) for metadata in protocols)
+    return MEMBER_BYTES + sum(NAME_BYTES + text_bytes(name) for name in names) + text_total + metadata_total
 
 
 def _of_member(value: ConsumerGroupMemberMetadataValue) -> int:

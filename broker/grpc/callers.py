@@ -238,10 +238,10 @@ def _bearer(metadata: Iterable[tuple[str, str | bytes]]) -> str:
 
 def _judge_resumed(listener: str, context: grpc.aio.ServicerContext, certificates: ListenerCertificates) -> None:
     """Ends the connection if it has resumed the TLS session of a certificate that is not valid now."""
-    told = context.auth_context()
-    if told.get(RESUMED) == [b"false"]:
+    auth = context.auth_context()
+    if auth.get(RESUMED) == [b"false"]:
         return
-    for shown in told.get(CERTIFICATE, ()):
+    for shown in auth.get(CERTIFICATE, ()):
         if why := certificates.why_not_now(shown):
             raise EndsConnection(
                 SaslAuthenticationFailedError(

@@ -96,10 +96,10 @@ class _StreamWire:
         return Incoming(kind.name, correlation_id, client_id, body, decoded.is_large)
 
     def encode(self, request: Request, answer: Any) -> bytes:
-        told = answer if request.error is None else self._kind.failed(request.error)
+        shown = answer if request.error is None else self._kind.failed(request.error)
         if request.throttle_ms:
-            told = replace(told, throttle_time_ms=request.throttle_ms)
-        return self._kind.encode(request.correlation_id, told)
+            shown = replace(shown, throttle_time_ms=request.throttle_ms)
+        return self._kind.encode(request.correlation_id, shown)
 
 
 class _StreamBytes:

@@ -64,9 +64,9 @@ async def abort(context: grpc.aio.ServicerContext, error: ApiError, throttled: T
 def from_rpc_error(error: grpc.aio.AioRpcError, peer: str) -> ApiError:
     """The typed error of a failed call to `peer`."""
     status, details = error.code(), error.details() or ""
-    told = error_in_trailer(error.trailing_metadata(), details)
-    if told is not None:
-        return told
+    from_trailer = error_in_trailer(error.trailing_metadata(), details)
+    if from_trailer is not None:
+        return from_trailer
     if status is grpc.StatusCode.DEADLINE_EXCEEDED:
         return RequestTimedOutError(f"{peer}: no answer in time")
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED:

@@ -115,7 +115,7 @@ class RefusedCalls:
         hears of none by which somebody has proved an identity (`is_proven`)."""
         self._on_too_many, self._is_proven = on_too_many, is_proven
         self._listener, self._cut, self._now_ms = listener, cut, now_ms
-        self._counts, self._told = RefusalCounts(), RefusedHosts()
+        self._counts, self._logged = RefusalCounts(), RefusedHosts()
 
     async def refused(self, context: grpc.aio.ServicerContext, why: str) -> None:
         peer = peer_of(context.peer())
@@ -127,7 +127,7 @@ class RefusedCalls:
 
     async def end(self, context: grpc.aio.ServicerContext, why: str) -> None:
         peer = peer_of(context.peer())
-        if times := self._told.note(peer.host):
+        if times := self._logged.note(peer.host):
             _log.warning("%s: cut the connection of %s (%d times so far): %s", self._listener, peer, times, why)
         await self._cut(peer)
 

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 JUMP_MS_MAX = 60 * 60 * 1000
 """More than a time service ever corrects at once, less than any retention that a person sets."""
-UNTOLD_MS = 10 * 60 * 1000
+UNCOMPARED_MS = 10 * 60 * 1000
 """A comparison that the others hold up for longer is a fault: a disk may fill meanwhile. A start takes seconds."""
 
 
@@ -72,7 +72,7 @@ class WallClockGuard:
         self._has_jumped = self._is_apart = False
         self._waits, self._was_alone = is_compared, False
         self._waits_since_ms = clock.now_ms()
-        self._told_offset_ms = self._offset_ms
+        self._sent_offset_ms = self._offset_ms
         """The difference of the calendar that the controller was told last from the time since boot. The clock may jump
         BEFORE the verdict comes, which is not over the calendar of then."""
         self._most_offset_ms: int | None = None
@@ -103,7 +103,7 @@ class WallClockGuard:
         if self._has_jumped:
             return "the clock has jumped, and no other broker agrees with it"
         waited_ms = self._clock.now_ms() - self._waits_since_ms
-        if self._waits and waited_ms >= UNTOLD_MS:
+        if self._waits and waited_ms >= UNCOMPARED_MS:
             return (
                 f"for {waited_ms // 1000} s too few of the registered brokers have told a clock to compare with:"
                 " start them, or unregister those that are gone for good"
@@ -113,7 +113,7 @@ class WallClockGuard:
     def calendar_ms(self) -> int:
         """The wall time that the controller is told."""
         wall_ms = self._clock.wall_ms()
-        self._told_offset_ms = wall_ms - self._clock.boot_ms()
+        self._sent_offset_ms = wall_ms - self._clock.boot_ms()
         return wall_ms
 
     def judged(self, verdict: CalendarVerdict, off_ms: int) -> None:
@@ -138,7 +138,7 @@ class WallClockGuard:
             _log.error("%s: nothing is deleted by age until they agree. Check the time of this machine", self.fault)
         if verdict is CalendarVerdict.AGREES:
             self._has_jumped = False
-            self._offset_ms = self._told_offset_ms
+            self._offset_ms = self._sent_offset_ms
         if not was_believed and self.is_believed:
             _log.warning("the clock agrees with those of most brokers: records are deleted by age again")
 
@@ -146,18 +146,18 @@ class WallClockGuard:
         """The other brokers are gone, which makes no wrong calendar right: what was found with them stays, until this
         calendar is set to what theirs was."""
         self._was_alone, self._waits = True, False
-        if not self.is_believed and abs(self._told_offset_ms - most_offset_ms) <= JUMP_MS_MAX:
+        if not self.is_believed and abs(self._sent_offset_ms - most_offset_ms) <= JUMP_MS_MAX:
             self._is_apart = self._has_jumped = False
-            self._offset_ms = self._told_offset_ms
+            self._offset_ms = self._sent_offset_ms
             _log.warning("the clock is as those of most brokers were: records are deleted by age again")
 
     def _note_most(self, verdict: CalendarVerdict, off_ms: int) -> None:
         """The middle one of calendars that are all apart may be wrong, too. So while this one is apart, a middle one
         that is further behind than what this process has agreed with is not followed."""
         if verdict is CalendarVerdict.AGREES:
-            self._most_offset_ms = self._told_offset_ms
+            self._most_offset_ms = self._sent_offset_ms
         elif verdict is CalendarVerdict.APART:
-            middle_ms = self._told_offset_ms - off_ms
+            middle_ms = self._sent_offset_ms - off_ms
             self._most_offset_ms = max(middle_ms, middle_ms if self._most_offset_ms is None else self._most_offset_ms)
         else:
             self._most_offset_ms = None

@@ -54,8 +54,8 @@ class PlanRights:
         permissions = self._permissions
         if permissions is None:
             return every
-        is_told = resource is not ResourceType.CLUSTER or permissions.may(caller, Operation.DESCRIBE, resource, name)
-        if not is_told:
+        may_see = resource is not ResourceType.CLUSTER or permissions.may(caller, Operation.DESCRIBE, resource, name)
+        if not may_see:
             return 0
         bits = 0
         for operation, code in OPERATION_CODES.items():

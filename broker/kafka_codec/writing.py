@@ -191,8 +191,8 @@ class _Writing:
         self.source.add(f"{count} = 0", f"{section} = b''")
         outer = self._out
         for expression, where, declared in tagged:
-            is_always_told = declared.kind == "struct" and self._version in declared.null
-            with self.source.block(f"if {is_always_told or _differs(declared, expression)}:"):
+            is_always_written = declared.kind == "struct" and self._version in declared.null
+            with self.source.block(f"if {is_always_written or _differs(declared, expression)}:"):
                 self._out = self.source.name("out")
                 self.source.add(f"{count} += 1", f"{self._out} = bytearray()")
                 self._field(declared, expression, where)

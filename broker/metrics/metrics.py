@@ -89,10 +89,10 @@ class Metrics:
         return self._timed(name, meaning).of().observe
 
     def _answered(self) -> Iterator[Reading]:
-        told = "Answered requests by API and protocol (GRPC, KAFKA)."
+        text = "Answered requests by API and protocol (GRPC, KAFKA)."
         for (api, listener_type), (*_, total) in tuple(self._phases.items()):
             labels = (("api", api), ("listener_type", listener_type))
-            yield Reading("penstock_requests", told, total.count, is_counter=True, labels=labels)
+            yield Reading("penstock_requests", text, total.count, is_counter=True, labels=labels)
 
     def request_sent(self, request: Request, sent_ns: int) -> None:
         """Count one answered request and its times."""

@@ -55,7 +55,7 @@ class PageLimits:
     connections: int = CONNECTIONS_MAX
     head_seconds: float = 10.0
     answer_seconds: float = 30.0
-    told_every_s: float = 60.0
+    logged_every_s: float = 60.0
     """The pause between two lines of the log that say that TLS has failed."""
 
 
@@ -100,7 +100,7 @@ class PageServer:
         self._listening = _bound(endpoint)
         self._turns = PageTurns(limits.connections)
         self._tasks: dict[Endpoint, asyncio.Task[None]] = {}
-        self._told_at = -math.inf
+        self._logged_at = -math.inf
         self._thread = threading.Thread(target=self._run, name="metrics-http", daemon=True)
         self._loop = asyncio.SelectorEventLoop()
         self._accepting: asyncio.Task[None] | None = None
@@ -175,7 +175,7 @@ class PageServer:
                     return
                 head = await connection.head()
             async with asyncio.timeout(self._limits.answer_seconds):
-                await connection.write(*await self._told(head))
+                await connection.write(*await self._response(head))
         finally:
             connection.close()
 
@@ -191,11 +191,11 @@ class PageServer:
 
     def _tell(self, why: str, peer: Endpoint) -> None:
         """A Prometheus that is set up wrong should find the reason; a stranger should not fill the log."""
-        if time.monotonic() - self._told_at >= self._limits.told_every_s:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._logged_at >= self._limits.logged_every_s:
+            self._logged_at = time.monotonic()
             _log.warning("metrics.listener: no TLS with %s: %s", peer.host, why)
 
-    async def _told(self, head: bytes | None) -> tuple[bytes, bytes]:
+    async def _response(self, head: bytes | None) -> tuple[bytes, bytes]:
         """The head and the body of the answer."""
         if head is None:
             return _answered(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Page("the head is too large\n", TEXT), b"")

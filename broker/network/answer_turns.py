@@ -125,17 +125,17 @@ class AnswerTurns:
                 del self._lines[party]
 
     async def _room(self, party: str) -> None:
-        account, told = self._answers.open(party), asyncio.Event()
+        account, has_room = self._answers.open(party), asyncio.Event()
 
         def granted(lease: Lease) -> None:
             lease.release()
-            told.set()
+            has_room.set()
 
         try:
             lease = account.acquire(0, granted)
             if lease is not None:
                 granted(lease)
-            await told.wait()
+            await has_room.wait()
         finally:
             account.close()
 

@@ -25,20 +25,20 @@ _THE_OTHERS: Software = (OTHERS, "")
 class CountedSoftware:
     """One connection, in the count of its software until it is closed."""
 
-    __slots__ = ("_counted", "_of", "_told")
+    __slots__ = ("_counted", "_named", "_of")
 
-    def __init__(self, of: ClientSoftware, told: Software, caller: Caller) -> None:
-        self._of, self._told = of, told
-        self._counted = of.counted(told, caller)
+    def __init__(self, of: ClientSoftware, software: Software, caller: Caller) -> None:
+        self._of, self._named = of, software
+        self._counted = of.counted(software, caller)
 
     @property
     def name(self) -> str:
-        return self._told[0]
+        return self._named[0]
 
     def identified(self, caller: Caller) -> None:
         """The caller is known by now: it has logged in."""
         self.close()
-        self._counted = self._of.counted(self._told, caller)
+        self._counted = self._of.counted(self._named, caller)
 
     def close(self) -> None:
         self._of.left(self._counted)
@@ -57,9 +57,9 @@ class ClientSoftware:
         """A connection has told the library of its client."""
         return CountedSoftware(self, (name[:SOFTWARE_CHARS_MAX], version[:SOFTWARE_CHARS_MAX]), caller)
 
-    def counted(self, told: Software, caller: Caller) -> Software:
+    def counted(self, software: Software, caller: Caller) -> Software:
         """One connection more, of the pair that is given back."""
-        pair = _THE_OTHERS if self._is_stranger(caller) else told
+        pair = _THE_OTHERS if self._is_stranger(caller) else software
         if pair not in self._open:
             if self._places.take(pair, party_of(caller), self._open.__delitem__):
                 self._open[pair] = 0

@@ -276,10 +276,10 @@ class ConnectionLoop(Generic[Raw, Message]):
     def _charged(self, request: Request, message: Message, quotas: Quotas) -> Message:
         """The answer, with the time that its client must wait."""
         now_ns = self._channel.now_ns()
-        told_ms = request.throttle_ms
+        answered_ms = request.throttle_ms
         worked = self._way.worked_on(request)
         self._mute(request, max(quotas.answered(request, worked, len(message), now_ns), worked.throttle_ms))
-        if request.throttle_ms == told_ms:
+        if request.throttle_ms == answered_ms:
             return message
         return self._built(request)
 

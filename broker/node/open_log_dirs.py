@@ -30,7 +30,7 @@ def open_log_dirs(
     version = _check_voters(config, environment)
     cuts = DoubtfulCuts(config.is_controller, len(config.first_voters), environment.file_system, version)
 
-    def told(found: LoadProgress) -> None:
+    def on_progress(found: LoadProgress) -> None:
         log_progress(found)
         progress(found)
 
@@ -42,7 +42,7 @@ def open_log_dirs(
             flush_policy=flush_policy,
             config_for=_config_of_found_log,
             recovery_threads=config.num_recovery_threads_per_data_dir,
-            progress=told,
+            progress=on_progress,
             on_segment_checked=on_segment_checked,
             probe=environment.probe,
             producer_ids=ProducerIdConfig(

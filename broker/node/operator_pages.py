@@ -177,8 +177,8 @@ class OperatorPages:
         return checks(self._config, node.raft.voters, node.leader_id, node.loader.image.offset, standing)
 
     def _logs_to_open(self) -> str:
-        told = (progress.remaining_text() for progress in self._opening.values() if progress.remaining)
-        return ", ".join(told)
+        remaining = (progress.remaining_text() for progress in self._opening.values() if progress.remaining)
+        return ", ".join(remaining)
 
     def _readings(self) -> Iterator[Reading]:
         labels = (("version", self._version), ("settings", self._digest))

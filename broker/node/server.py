@@ -105,11 +105,11 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     notifier = Notifier()
     status = StartStatus(notifier.status, notifier.extend, environment.clock)
 
-    def told(progress: LoadProgress) -> None:
-        status.told(progress)
+    def on_progress(progress: LoadProgress) -> None:
+        status.note(progress)
         pages.opening(progress)
 
-    log_manager = open_log_dirs(config, environment, told, status.gets_on)
+    log_manager = open_log_dirs(config, environment, on_progress, status.gets_on)
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()

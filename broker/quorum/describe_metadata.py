@@ -115,7 +115,7 @@ class DescribeMetadataApi:
             self._reading = None
             try:
                 if error is not None:
-                    raise self._told(error, offset)
+                    raise self._for_caller(error, offset)
                 if not self._is_closed:
                     self._keep(found[0])
                 self._answer(request, body, found[0])
@@ -128,7 +128,7 @@ class DescribeMetadataApi:
             raise ResourceExhaustedError(f"the metadata is not read now: {error}; try again later") from error
         self._reading = request
 
-    def _told(self, error: BaseException, offset: int) -> BaseException:
+    def _for_caller(self, error: BaseException, offset: int) -> BaseException:
         """Turns the reader thread's error into the caller's. Unexpected errors are returned unchanged."""
         if isinstance(error, InsideDecisionError):
             return InvalidRequestError(str(error))
@@ -157,8 +157,8 @@ class DescribeMetadataApi:
                 self._forget()
             elif found is self._found:
                 self._keep(found)
-        told = (found.offset, found.epoch, found.records, found.sha256, found.size_bytes)
-        request.complete(DescribeMetadataResponse(self._own.node_id, *told, page))
+        of_image = (found.offset, found.epoch, found.records, found.sha256, found.size_bytes)
+        request.complete(DescribeMetadataResponse(self._own.node_id, *of_image, page))
 
     def _keep(self, found: _Found) -> None:
         """Keeps what was read for KEPT_MS from now on. A digest is kept, too: a caller that gave up waiting for it asks

@@ -98,13 +98,13 @@ class QuorumAddresses:
         async def handled(request: Request) -> Response:
             if not isinstance(request, BeginQuorumEpochRequest):
                 is_first = isinstance(request, FetchMetadataRequest) and not request.heard_ms
-                return self.told(await handle(request), is_first=is_first)
+                return self.with_leader(await handle(request), is_first=is_first)
             before = self._leader, self._leader_endpoints
             self.note(request.leader_id, request.leader_epoch, request.leader_endpoints)  # BEFORE it is asked at once
             noted, response = (self._leader, self._leader_endpoints), await handle(request)
             if response.error_code and (self._leader, self._leader_endpoints) == noted:
                 self._leader, self._leader_endpoints = before
-            return self.told(response)
+            return self.with_leader(response)
 
         return handled
 
@@ -115,7 +115,7 @@ class QuorumAddresses:
         if epoch >= self._leader[1]:
             self._leader, self._leader_endpoints = (leader_id, epoch), endpoints
 
-    def told(self, response: Response, *, is_first: bool = False) -> Response:
+    def with_leader(self, response: Response, *, is_first: bool = False) -> Response:
         """The answer, with the endpoints of the leader that it names. Good answers to fetches come from the leader
         itself, so they need none, but the first one that a node hears of it: a node that noted the epoch before it
         ended knows no more than the bootstrap server that it has asked."""

@@ -145,7 +145,7 @@ class VoterRequests:
         committed = await self._appended(change, deadline_ms)
         if isinstance(committed, VoterChangeResponse):
             return committed
-        _log.info("%s: the voters are %s from now on", _told(change), list(self._raft.voters.ids))
+        _log.info("%s: the voters are %s from now on", _text(change), list(self._raft.voters.ids))
         if isinstance(request, AddVoterRequest) and request.ack_when_appended:
             return VoterChangeResponse()
         offset = self._raft.next_offset - 1
@@ -275,7 +275,7 @@ def _wait_ms(timeout_ms: int) -> int:
     return whole_ms - min(ANSWER_MS, whole_ms // 4)
 
 
-def _told(change: VoterChange) -> str:
+def _text(change: VoterChange) -> str:
     match change:
         case AddVoter(voter):
             return f"voter {voter.voter_id} with directory id {voter.directory_id} was added"

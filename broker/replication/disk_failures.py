@@ -124,8 +124,8 @@ class DiskFailures:
                     self.leave_isrs(partition.state)
         if isinstance(error, OSError):
             self._log_manager.fail_log_dir(directory, error)
-        for told in self._log_dir_listeners:
-            told(directory, error)
+        for on_failed in self._log_dir_listeners:
+            on_failed(directory, error)
 
     def __repr__(self) -> str:
         return f"DiskFailures({self._log_manager!r}, {len(self._lost)} replicas lost)"

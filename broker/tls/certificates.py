@@ -142,7 +142,7 @@ class NodeCertificates:
         self._cluster_id = ""
         self.reloads = 0
         self.is_reading = False
-        self._told_day = -1
+        self._warned_day = -1
         self._listeners = {
             name: OfListener(config.tls(name), None, _purpose(config, name), wall_ms) for name in config.tls_listeners
         }
@@ -208,8 +208,8 @@ class NodeCertificates:
     def _tell_of_ends(self) -> None:
         """Logs the warnings of certificates that end, once a day."""
         now_ms = self._wall_ms()
-        if now_ms // DAY_MS != self._told_day:
-            self._told_day = now_ms // DAY_MS
+        if now_ms // DAY_MS != self._warned_day:
+            self._warned_day = now_ms // DAY_MS
             for line in self.warnings():
                 _log.warning("%s", line)
 

@@ -52,7 +52,7 @@ _OPEN: Final = (
 )
 
 
-class _Told(NamedTuple):
+class _Logged(NamedTuple):
     reason: str
     at_ms: int
 
@@ -61,7 +61,7 @@ class FailedHandshakes:
     """The reasons that were told, by node."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._logged: OrderedDict[str, _Logged] = OrderedDict()
 
     def line(self, peer: str, details: str, has_tls: bool, now_ms: int) -> str:
         """The line for the log about a call to `peer` that failed so; "" where TLS is not the reason, or was told.
@@ -69,17 +69,17 @@ class FailedHandshakes:
         reason = reason_of(details) if has_tls else _OPEN if _is_cut_at_once(details) else ""
         if not reason:
             return ""
-        before = self._told.get(peer)
+        before = self._logged.get(peer)
         if before is not None and now_ms - before.at_ms < (REPEAT_MS if before.reason == reason else CHANGE_MS):
             return ""
-        self._told[peer] = _Told(reason, now_ms)
-        self._told.move_to_end(peer)
-        if len(self._told) > PEERS_MAX:
-            self._told.popitem(last=False)
+        self._logged[peer] = _Logged(reason, now_ms)
+        self._logged.move_to_end(peer)
+        if len(self._logged) > PEERS_MAX:
+            self._logged.popitem(last=False)
         return f"no TLS with {peer}: {reason}"
 
     def __repr__(self) -> str:
-        return f"FailedHandshakes({len(self._told)} nodes)"
+        return f"FailedHandshakes({len(self._logged)} nodes)"
 
 
 def _is_cut_at_once(details: str) -> bool:

@@ -114,8 +114,8 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
         compiled = re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if error.args else error
-        told = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
-        raise ConfigError(f"{KEY}: the pattern {pattern!r} is no regular expression of RE2: {told}") from None
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+        raise ConfigError(f"{KEY}: the pattern {pattern!r} is no regular expression of RE2: {text}") from None
     return _Rule(compiled, tuple(_parts(replacement, compiled)), case)
 
 

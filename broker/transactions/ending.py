@@ -110,8 +110,8 @@ class TransactionEnding:
         """The time for which it has been open: by the calendar, unless that says far more than coordinators have
         watched. So a failover prolongs nothing, and a calendar days ahead aborts nothing."""
         self._watched.look(turn.now_ms, turn.wall_ms)
-        watched_ms, told_ms = self._watched.age_ms(transaction.start_ms), turn.wall_ms - transaction.start_ms
-        return told_ms if 0 <= told_ms - watched_ms <= UNWATCHED_MS else watched_ms
+        watched_ms, by_calendar_ms = self._watched.age_ms(transaction.start_ms), turn.wall_ms - transaction.start_ms
+        return by_calendar_ms if 0 <= by_calendar_ms - watched_ms <= UNWATCHED_MS else watched_ms
 
     def _time_up(self, transactional_id: str, turn: Turn) -> None:
         transaction = self._held.by_id.get(transactional_id)

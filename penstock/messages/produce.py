@@ -56,7 +56,7 @@ class ProduceResponse:
     partitions: Sequence[PartitionProduceResult] = ()
     more_follows: bool = False
     error: ApiError | None = None
-    untold: Sequence[PartitionProduceResult] = ()
+    unanswered: Sequence[PartitionProduceResult] = ()
     """The results of a request with acks=0, which are not sent."""
     throttle_time_ms: int = 0
     """The time for which the broker reads nothing more of the connection: the client has used its quota up."""

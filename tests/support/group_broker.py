@@ -82,7 +82,7 @@ class AsksWhenTold:
         """Answers the oldest question."""
         question = self.open.pop(0)
         question.close()
-        question.told(error)
+        question.on_verified(error)
 
 
 class GroupBroker:

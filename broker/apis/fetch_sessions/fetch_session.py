@@ -289,8 +289,8 @@ class FetchSession:
     def _send(self, request: Request, body: FetchRequest, results: list[PartitionFetchResult], size: int) -> None:
         self.partitions.sent(results)
         self._count_out(results, size, self.is_replica)
-        told = self.partitions.complete(results) if body.is_full else results
-        request.complete(FetchResponse(told), told)
+        answered = self.partitions.complete(results) if body.is_full else results
+        request.complete(FetchResponse(answered), answered)
         self._end_turn()
 
     def _end_turn(self) -> None:

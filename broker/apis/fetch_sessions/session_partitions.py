@@ -242,7 +242,7 @@ class SessionPartitions:
             if self._reads.is_left_out:
                 continue
             if result.error is not None or result.diverging_epoch is not None:
-                must_go = must_go or watched.must_be_told(result)
+                must_go = must_go or watched.has_new_trouble(result)
             elif result.preferred_read_replica != NO_LEADER:
                 must_go = True
             elif not result.records and not watched.has_news(result):
@@ -296,11 +296,11 @@ class SessionPartitions:
             partition = result.partition
             del self._new[partition]
             watched = self._watched[partition]
-            watched.told(result)
+            watched.sent(result)
             self._reads.spent(watched, result)
             if self._is_stream and result.error is not None:
                 self._forget(partition)
-            elif watched.behind_since_ms is not None or (not self._is_stream and watched.is_told_again(result)):
+            elif watched.behind_since_ms is not None or (not self._is_stream and watched.is_sent_again(result)):
                 watched.error = None  # it is looked at anew
                 self._new[partition] = None
         self._count_memory()

@@ -63,21 +63,21 @@ class WatchedPartition:
         if self.source is not None:
             self.source.watchers.pop(watcher, None)
 
-    def must_be_told(self, result: PartitionFetchResult) -> bool:
+    def has_new_trouble(self, result: PartitionFetchResult) -> bool:
         """True if the result has an error or a diverging epoch that the fetcher does not know. A trouble that it knows
         is sent again, and does not end its wait."""
         trouble = _trouble(result)
         return trouble is not None and trouble != self.sent_trouble
 
     def has_news(self, result: PartitionFetchResult) -> bool:
-        told = self.sent_high_watermark, self.sent_log_start_offset, self.sent_last_stable_offset
-        return told != (result.high_watermark, result.log_start_offset, result.last_stable_offset)
+        sent = self.sent_high_watermark, self.sent_log_start_offset, self.sent_last_stable_offset
+        return sent != (result.high_watermark, result.log_start_offset, result.last_stable_offset)
 
-    def is_told_again(self, result: PartitionFetchResult) -> bool:
+    def is_sent_again(self, result: PartitionFetchResult) -> bool:
         """True if the answer may be lost that told this, and the fetcher needs it."""
         return bool(result.records) or self.sent_trouble is not None or result.preferred_read_replica != NO_LEADER
 
-    def told(self, result: PartitionFetchResult) -> None:
+    def sent(self, result: PartitionFetchResult) -> None:
         """The fetcher is told this result now."""
         self.sent_high_watermark, self.sent_last_stable_offset = result.high_watermark, result.last_stable_offset
         self.sent_log_start_offset = result.log_start_offset

@@ -46,7 +46,7 @@ class DelayedProduce:
         "_request",
         "_timeout_ms",
         "_timer",
-        "_untold",
+        "_unanswered",
         "_waiting",
         "left_ms",
     )
@@ -56,7 +56,7 @@ class DelayedProduce:
         self._request = request
         self._timeout_ms = body.timeout_ms
         self._in_parts, self.left_ms = body.answer_in_parts, left_ms
-        self._untold: dict[int, PartitionProduceResult] = {}
+        self._unanswered: dict[int, PartitionProduceResult] = {}
         """The results that are not sent yet, by the partition's place in the request."""
         self._waiting: dict[int, tuple[Waiters, Waiter]] = {}
         """The waiters of the results that are not known."""
@@ -67,16 +67,16 @@ class DelayedProduce:
 
     def add(self, partition: TopicPartition) -> PartitionProduceResult:
         """The result of the next partition; it is known unless it waits."""
-        result = self._untold[len(self._untold)] = PartitionProduceResult(partition)
+        result = self._unanswered[len(self._unanswered)] = PartitionProduceResult(partition)
         return result
 
     def result(self, index: int) -> PartitionProduceResult:
         """The result that was added at this place."""
-        return self._untold[index]
+        return self._unanswered[index]
 
     def wait(self, waiters: Waiters) -> Waiter:
         """The partition that was added last is done when the waiter is told; it will be one of `waiters`."""
-        index = len(self._untold) - 1
+        index = len(self._unanswered) - 1
         waiter = partial(self._done, index)
         self._waiting[index] = waiters, waiter
         return waiter
@@ -89,8 +89,8 @@ class DelayedProduce:
         """No other partition follows. With acks=0 no result is sent, but its errors are counted."""
         self._all_added = True
         if not acks:
-            untold = tuple(self._untold.values())
-            self._request.complete(ProduceResponse(untold=untold), untold)
+            unanswered = tuple(self._unanswered.values())
+            self._request.complete(ProduceResponse(unanswered=unanswered), unanswered)
         elif not self._waiting:
             self._complete()
         elif self._in_parts and self.left_ms > PART_AFTER_MS:
@@ -103,14 +103,14 @@ class DelayedProduce:
 
     def _step_aside(self) -> None:
         self._set_timer(self.left_ms - PART_AFTER_MS, self._expire)
-        self._known = [index for index in self._untold if index not in self._waiting]
+        self._known = [index for index in self._unanswered if index not in self._waiting]
         self._request.answer_in_parts(self)
 
     def _done(self, index: int, error: ApiError | None) -> None:
         """A partition is acked, or failed after it was appended."""
         del self._waiting[index]
-        if self._untold[index].error is None:
-            self._untold[index].error = error
+        if self._unanswered[index].error is None:
+            self._unanswered[index].error = error
         if self._known is not None:
             self._known.append(index)
         if self._all_added and not self._waiting:
@@ -123,7 +123,7 @@ class DelayedProduce:
         self._timer = None
         for index, (waiters, waiter) in sorted(self._waiting.items()):
             waiters.discard(waiter)
-            result = self._untold[index]
+            result = self._unanswered[index]
             result.error = RequestTimedOutError(
                 f"{result.partition}: not acked within {self._timeout_ms} ms; it may still become durable"
             )
@@ -134,8 +134,8 @@ class DelayedProduce:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        untold = [result for _, result in sorted(self._untold.items())]
-        self._request.complete(ProduceResponse(untold), untold)
+        unanswered = [result for _, result in sorted(self._unanswered.items())]
+        self._request.complete(ProduceResponse(unanswered), unanswered)
 
     # -- parts: `broker.network.request_ports.AnswerParts` -------------------------------------------------------------
 
@@ -145,9 +145,9 @@ class DelayedProduce:
 
     def take(self) -> ProduceResponse:
         known, self._known = self._known or [], []
-        told = [self._untold.pop(index) for index in known]
-        self._request.count_failures(told)
-        return ProduceResponse(told, more_follows=True)
+        answered = [self._unanswered.pop(index) for index in known]
+        self._request.count_failures(answered)
+        return ProduceResponse(answered, more_follows=True)
 
     def __repr__(self) -> str:
-        return f"DelayedProduce({self._request!r}, {len(self._untold)} results to tell, {self.open} not known)"
+        return f"DelayedProduce({self._request!r}, {len(self._unanswered)} results to tell, {self.open} not known)"

@@ -92,8 +92,8 @@ class ProduceApi:
                     continue
                 info = self._appended(partition, records, body, index, refused)
                 note_append(result, info)
-                told = answer.wait(waiters_of(partition, body.acks)) if body.acks else None
-                self._logs.when_acked(partition, info, body.acks, told)
+                waiter = answer.wait(waiters_of(partition, body.acks)) if body.acks else None
+                self._logs.when_acked(partition, info, body.acks, waiter)
             except ApiError as error:
                 result.error = without_frames(error)
         body.partitions = []  # the records are in the log: do not hold them until the ack

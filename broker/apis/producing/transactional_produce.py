@@ -126,7 +126,7 @@ class _Batch:
         "_records",
         "_request",
         "_result",
-        "_told",
+        "_waiter",
         "in_transaction",
         "party",
         "size_bytes",
@@ -151,14 +151,14 @@ class _Batch:
         self._records = records if isinstance(records, bytes) else bytes(records)  # a view holds the whole request
         self._index, self._request, self._answer = index, request, answer
         self._acks, self._result = body.acks, answer.result(index)
-        self._told: Waiter | None = None
+        self._waiter: Waiter | None = None
         self.in_transaction = in_transaction
         self.size_bytes, self.party = len(records), party_of(request.caller)
         self.wait_ms = answer.left_ms * 2 / 3
 
     def is_held(self) -> None:
         if self._acks:
-            self._told = self._answer.wait(self)
+            self._waiter = self._answer.wait(self)
 
     def discard(self, waiter: Waiter) -> None:
         """The request's time is up."""
@@ -190,17 +190,17 @@ class _Batch:
                 raise refusal
         info = self._logs.append(self._partition, records, self._acks, PRODUCER)
         note_append(self._result, info)
-        if self._told is not None:
+        if self._waiter is not None:
             self._answer.waits_on(self._index, waiters_of(self._partition, self._acks))
-        self._logs.when_acked(self._partition, info, self._acks, self._told)
+        self._logs.when_acked(self._partition, info, self._acks, self._waiter)
 
     def _fail(self, error: ApiError) -> None:
-        if self._told is None:  # with acks=0 nobody waits
+        if self._waiter is None:  # with acks=0 nobody waits
             self._result.error = error
             if (more := self._lines.due(type(error).__name__)) is not None:
                 _log.info("%s: %s%s", self._partition.topic_partition, error, more)
         else:
-            self._told(error)
+            self._waiter(error)
 
     def __repr__(self) -> str:
         return f"_Batch({self._partition.topic_partition}, {self.in_transaction}, {self.size_bytes} bytes)"

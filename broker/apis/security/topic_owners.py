@@ -18,8 +18,8 @@ def with_owner(handle: Handle, share_holder: Callable[[Caller], str] | None) -> 
     """The handler of an API that makes partitions, which gets the caller's principal with the request. `share_holder`
     gives it, or "" for a caller without a share; None: no caller has one."""
 
-    def told(request: Request, body: Any) -> None:
+    def with_principal(request: Request, body: Any) -> None:
         principal = "" if share_holder is None else share_holder(request.caller)
         handle(request, body if body.principal == principal else replace(body, principal=principal))
 
-    return told
+    return with_principal

@@ -78,11 +78,13 @@ def describe_cluster_rule(judge: Judge, body: Any) -> Ruling:
     if judge.may(Operation.DESCRIBE, _CLUSTER):
         return Ruling(body)
 
-    def amend(told: ClusterInfo) -> ClusterInfo:
-        seen = tuple(one for one in told.troubles if judge.may(Operation.DESCRIBE, _TOPIC, one.topic))
-        groups = tuple(one for one in told.standing.stuck_groups if judge.may(Operation.DESCRIBE, _GROUP, one.group_id))
+    def amend(answer: ClusterInfo) -> ClusterInfo:
+        seen = tuple(one for one in answer.troubles if judge.may(Operation.DESCRIBE, _TOPIC, one.topic))
+        groups = tuple(
+            one for one in answer.standing.stuck_groups if judge.may(Operation.DESCRIBE, _GROUP, one.group_id)
+        )
         standing = replace(
-            told.standing,
+            answer.standing,
             failed_log_dirs=(),
             silent_log_dirs=(),
             node_listeners=(),
@@ -93,6 +95,6 @@ def describe_cluster_rule(judge: Judge, body: Any) -> Ruling:
             stuck_groups=groups,
             is_partial=True,
         )
-        return replace(told, troubles=seen, standing=standing)
+        return replace(answer, troubles=seen, standing=standing)
 
     return Ruling(body, amend)

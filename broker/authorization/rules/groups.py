@@ -66,10 +66,10 @@ def offset_fetch_rule(judge: Judge, body: offsets.OffsetFetchRequest) -> Ruling:
     ruling = without_refused(asked, "groups", errors, offsets.OffsetFetchResponse(), "groups", _refused_group)
     questions = [one for one, error in zip(body.groups, errors, strict=True) if error is None]
 
-    def amend(told: offsets.OffsetFetchResponse) -> offsets.OffsetFetchResponse:
-        groups = tuple(_told(judge, *one) for one in zip(questions, told.groups, strict=True))
-        told = replace(told, groups=groups)
-        return told if ruling.amend is None else ruling.amend(told)
+    def amend(response: offsets.OffsetFetchResponse) -> offsets.OffsetFetchResponse:
+        groups = tuple(_visible_offsets(judge, *one) for one in zip(questions, response.groups, strict=True))
+        response = replace(response, groups=groups)
+        return response if ruling.amend is None else ruling.amend(response)
 
     return ruling._replace(amend=amend)
 
@@ -80,18 +80,20 @@ def _judged(judge: Judge, one: offsets.OffsetFetchGroup) -> offsets.OffsetFetchG
     return one if len(kept) == len(one.partitions) else replace(one, partitions=kept)
 
 
-def _told(judge: Judge, asked: offsets.OffsetFetchGroup, told: offsets.GroupOffsets) -> offsets.GroupOffsets:
-    if told.error is not None:
-        return told
+def _visible_offsets(
+    judge: Judge, asked: offsets.OffsetFetchGroup, found: offsets.GroupOffsets
+) -> offsets.GroupOffsets:
+    if found.error is not None:
+        return found
     if asked.all_partitions:
-        seen = tuple(one for one in told.partitions if judge.may(Operation.DESCRIBE, _TOPIC, one.partition.topic))
-        return replace(told, partitions=seen)
-    known = {one.partition: one for one in told.partitions}
+        seen = tuple(one for one in found.partitions if judge.may(Operation.DESCRIBE, _TOPIC, one.partition.topic))
+        return replace(found, partitions=seen)
+    known = {one.partition: one for one in found.partitions}
     for part in asked.partitions:
         error = judge.refusal(Operation.DESCRIBE, _TOPIC, part.topic)
         if error is not None:
             known[part] = offsets.OffsetFetchResult(part, error)
-    return replace(told, partitions=tuple(known[part] for part in dict.fromkeys(asked.partitions) if part in known))
+    return replace(found, partitions=tuple(known[part] for part in dict.fromkeys(asked.partitions) if part in known))
 
 
 def _refused_group(one: offsets.OffsetFetchGroup, error: ApiError) -> offsets.GroupOffsets:
@@ -103,9 +105,10 @@ def list_groups_rule(judge: Judge, body: listing.ListGroupsRequest) -> Ruling:
     if judge.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return Ruling(body)
 
-    def amend(told: listing.ListGroupsResponse) -> listing.ListGroupsResponse:
+    def amend(response: listing.ListGroupsResponse) -> listing.ListGroupsResponse:
         return replace(
-            told, groups=tuple(one for one in told.groups if judge.may(Operation.DESCRIBE, _GROUP, one.group_id))
+            response,
+            groups=tuple(one for one in response.groups if judge.may(Operation.DESCRIBE, _GROUP, one.group_id)),
         )
 
     return Ruling(body, amend)
@@ -118,9 +121,9 @@ def describe_groups_rule(judge: Judge, body: listing.DescribeGroupsRequest) -> R
     answer = listing.DescribeGroupsResponse()
     ruling = without_refused(body, "group_ids", errors, answer, "groups", listing.DescribedGroup)
 
-    def amend(told: listing.DescribeGroupsResponse) -> listing.DescribeGroupsResponse:
-        told = replace(told, groups=tuple(_described(judge, one) for one in told.groups))
-        return told if ruling.amend is None else ruling.amend(told)
+    def amend(response: listing.DescribeGroupsResponse) -> listing.DescribeGroupsResponse:
+        response = replace(response, groups=tuple(_described(judge, one) for one in response.groups))
+        return response if ruling.amend is None else ruling.amend(response)
 
     return ruling._replace(amend=amend)
 

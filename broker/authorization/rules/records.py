@@ -55,13 +55,15 @@ def metadata_rule(judge: Judge, body: MetadataRequest) -> Ruling:
     if refused:
         asked = replace(body, topics=tuple(name for name in body.topics or () if name not in refused))
 
-    def amend(told: MetadataResponse) -> MetadataResponse:
-        topics = [_without_config(judge, one) for one in told.topics if body.topics is not None or _seen(judge, one)]
+    def amend(response: MetadataResponse) -> MetadataResponse:
+        topics = [
+            _without_config(judge, one) for one in response.topics if body.topics is not None or _seen(judge, one)
+        ]
         if refused and body.topics is not None:
             known = {one.name: one for one in topics}
             known |= {name: TopicInfo(name, error=error) for name, error in refused.items()}
             topics = [known[name] for name in dict.fromkeys(body.topics) if name in known]
-        return replace(told, topics=tuple(topics))
+        return replace(response, topics=tuple(topics))
 
     return Ruling(asked, amend)
 
@@ -71,7 +73,7 @@ def _seen(judge: Judge, one: TopicInfo) -> bool:
 
 
 def _without_config(judge: Judge, one: TopicInfo) -> TopicInfo:
-    if not one.config or not judge.tells_configs or judge.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, one.name):
+    if not one.config or not judge.shows_configs or judge.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, one.name):
         return one
     return replace(one, config={})
 
@@ -92,8 +94,8 @@ def list_offsets_rule(judge: Judge, body: offsets.ListOffsetsRequest) -> Ruling:
         error = one.error or judge.refusal(Operation.DESCRIBE, ResourceType.TOPIC, one.partition.topic)
         return one if error is one.error else offsets.ListOffsetsResult(one.partition, error)
 
-    def amend(told: offsets.ListOffsetsResponse) -> offsets.ListOffsetsResponse:
-        told = told if ruling.amend is None else ruling.amend(told)
-        return replace(told, partitions=tuple(map(still, told.partitions)))
+    def amend(response: offsets.ListOffsetsResponse) -> offsets.ListOffsetsResponse:
+        response = response if ruling.amend is None else ruling.amend(response)
+        return replace(response, partitions=tuple(map(still, response.partitions)))
 
     return ruling._replace(amend=amend)

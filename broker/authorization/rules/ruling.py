@@ -61,9 +61,9 @@ def whole_until_answered(needs: Callable[[Any], Iterable[Need]]) -> Rule:
     judged = whole(needs)
 
     def rule(judge: Judge, body: Any) -> Ruling:
-        def amend(told: Any) -> Any:
+        def amend(response: Any) -> Any:
             judged(judge, body)
-            return told
+            return response
 
         return judged(judge, body)._replace(amend=amend)
 
@@ -102,12 +102,12 @@ def without_refused(
         return Ruling(body)
     kept = [part for part, error in zip(parts, errors, strict=True) if error is None]
 
-    def amend(told: Any) -> Any:
-        known: Iterator[Any] = iter(getattr(told, answer_field))
+    def amend(response: Any) -> Any:
+        known: Iterator[Any] = iter(getattr(response, answer_field))
         merged: list[Any] = []
         for part, error in zip(parts, errors, strict=True):
             merged += [refused(part, error)] if error is not None else islice(known, 1)
-        return replace(told, **{answer_field: (*merged, *known)})
+        return replace(response, **{answer_field: (*merged, *known)})
 
     return Ruling(replace(body, **{field: tuple(kept)}) if kept else None, amend, answer)
 
@@ -116,8 +116,8 @@ def seen(field: str, is_seen: Callable[[Judge, Any], bool]) -> Rule:
     """The caller sees only these elements of the answer's `field`."""
 
     def rule(judge: Judge, body: Any) -> Ruling:
-        def amend(told: Any) -> Any:
-            return replace(told, **{field: tuple(one for one in getattr(told, field) if is_seen(judge, one))})
+        def amend(response: Any) -> Any:
+            return replace(response, **{field: tuple(one for one in getattr(response, field) if is_seen(judge, one))})
 
         return Ruling(body, amend)
 

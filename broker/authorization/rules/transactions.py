@@ -35,14 +35,14 @@ def add_partitions_rule(judge: Judge, body: producers.AddPartitionsToTxnRequest)
         return Ruling(body)
     kept = tuple(one for one, refused in zip(body.transactions, refusals, strict=True) if not refused)
 
-    def amend(told: producers.AddPartitionsToTxnResponse) -> producers.AddPartitionsToTxnResponse:
-        known, merged = iter(told.transactions), []
+    def amend(response: producers.AddPartitionsToTxnResponse) -> producers.AddPartitionsToTxnResponse:
+        known, merged = iter(response.transactions), []
         for one, refused in zip(body.transactions, refusals, strict=True):
             if refused:
                 merged.append(producers.TransactionPartitionResults(one.transactional_id, refused))
             else:
                 merged += [next(known)]
-        return replace(told, transactions=tuple(merged))
+        return replace(response, transactions=tuple(merged))
 
     answer = producers.AddPartitionsToTxnResponse()
     return Ruling(replace(body, transactions=kept) if kept else None, amend, answer)
@@ -79,9 +79,9 @@ def describe_transactions_rule(judge: Judge, body: listing.DescribeTransactionsR
     answer = listing.DescribeTransactionsResponse()
     ruling = without_refused(body, "transactional_ids", errors, answer, "transactions", _not_described)
 
-    def amend(told: listing.DescribeTransactionsResponse) -> listing.DescribeTransactionsResponse:
-        told = replace(told, transactions=tuple(_described(judge, one) for one in told.transactions))
-        return told if ruling.amend is None else ruling.amend(told)
+    def amend(response: listing.DescribeTransactionsResponse) -> listing.DescribeTransactionsResponse:
+        response = replace(response, transactions=tuple(_described(judge, one) for one in response.transactions))
+        return response if ruling.amend is None else ruling.amend(response)
 
     return ruling._replace(amend=amend)
 
@@ -91,5 +91,5 @@ def _not_described(name: str, error: ApiError) -> listing.TransactionDescription
 
 
 def _described(judge: Judge, one: listing.TransactionDescription) -> listing.TransactionDescription:
-    told = tuple(part for part in one.partitions if judge.may(Operation.DESCRIBE, _TOPIC, part.topic))
-    return replace(one, partitions=told)
+    visible = tuple(part for part in one.partitions if judge.may(Operation.DESCRIBE, _TOPIC, part.topic))
+    return replace(one, partitions=visible)

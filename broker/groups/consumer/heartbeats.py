@@ -20,7 +20,7 @@ from broker.groups.consumer.deadlines import Deadlines
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.growth import growth
-from broker.groups.consumer.member import Member, assignment_of, session_timeout_ms, told
+from broker.groups.consumer.member import Member, as_message, assignment_of, session_timeout_ms
 from broker.groups.consumer.membership import Found, joining, staying
 from broker.groups.consumer.reconciliation import Heard, reconciled
 from broker.groups.consumer.record_room import check_records_fit
@@ -86,7 +86,7 @@ class Heartbeats:
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=self._config.group_consumer_heartbeat_interval_ms,
-            assignment=told(member.assigned) if shows else None,
+            assignment=as_message(member.assigned) if shows else None,
         )
 
     def _group(self, turn: Turn, request: ConsumerGroupHeartbeatRequest) -> tuple[ConsumerGroup, Upgrade | None]:

@@ -107,7 +107,7 @@ def assignment_of(partitions: tuple[TopicIdPartitions, ...]) -> dict[str, frozen
     return found
 
 
-def told(partitions: Owned | Assignment) -> tuple[TopicIdPartitions, ...]:
+def as_message(partitions: Owned | Assignment) -> tuple[TopicIdPartitions, ...]:
     """Partitions as answers and requests have them, in order."""
     return tuple(TopicIdPartitions(topic_id, tuple(sorted(partitions[topic_id]))) for topic_id in sorted(partitions))
 

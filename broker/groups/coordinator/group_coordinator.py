@@ -138,12 +138,12 @@ class GroupCoordinator(Coordinator[Shard]):
             return False
         return core.removes_another(body, client_of(request))
 
-    def write_marker(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
-        """A transaction has ended that committed offsets in this partition: have its marker written. `told` is called
-        once: the marker is committed, or the error."""
+    def write_marker(self, partition: Partition, marker: TxnMarker, on_committed: Waiter) -> None:
+        """A transaction has ended that committed offsets in this partition: have its marker written. `on_committed` is
+        called once: the marker is committed, or the error."""
         shard = self.shard_on(partition)
         if shard is None:
-            told(partition.not_leader())
+            on_committed(partition.not_leader())
             return
         end = Marker(marker.producer_id, marker.producer_epoch, marker.is_committed, marker.coordinator_epoch)
-        shard.write_marker(lambda error: told(of_leaders(error)), end, marker.transaction_version)
+        shard.write_marker(lambda error: on_committed(of_leaders(error)), end, marker.transaction_version)

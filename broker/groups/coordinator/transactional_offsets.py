@@ -18,7 +18,7 @@ from broker.coordination.memory_shares import MemoryShares
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Client, Ticket
 from broker.replication.partition import Partition
-from broker.transactions.verification.questions import InTransaction, Question, Told
+from broker.transactions.verification.questions import InTransaction, OnVerified, Question
 from penstock.errors import (
     ApiError,
     CoordinatorLoadInProgressError,
@@ -40,7 +40,9 @@ BEHIND_MAX: Final = 100
 class Verification(Protocol):
     """Asks about transactions (`Verifier`)."""
 
-    def ask(self, partition: Partition, in_transaction: InTransaction, wait_ms: float, told: Told) -> Question: ...
+    def ask(
+        self, partition: Partition, in_transaction: InTransaction, wait_ms: float, on_verified: OnVerified
+    ) -> Question: ...
 
     def needs_to_ask(self, in_transaction: InTransaction) -> bool: ...
 
@@ -110,12 +112,12 @@ class TransactionalOffsets:
         self._waiting[key] = waiting
         try:
             waiting.question = self._verification.ask(
-                waiting.shard.partition, asked, self._wait_ms, lambda error: self._told(key, error)
+                waiting.shard.partition, asked, self._wait_ms, lambda error: self._on_verified(key, error)
             )
         except ApiError as error:
-            self._told(key, error)
+            self._on_verified(key, error)
 
-    def _told(self, key: tuple[LedShard[Any], int], error: ApiError | None) -> None:
+    def _on_verified(self, key: tuple[LedShard[Any], int], error: ApiError | None) -> None:
         """The first commit goes to the shard, and those behind it that are of the same transaction."""
         waiting = self._waiting.pop(key)
         first = self._taken(waiting)

@@ -30,7 +30,7 @@ AskBroker = Callable[[int, ListOffsetsRequest, int], Awaitable[Any]]
 """One call of a broker, at its listener for brokers: its id, the request, and the time limit in ms."""
 
 
-class _ToldEnd(NamedTuple):
+class _KnownEnd(NamedTuple):
     topic_id: str
     end: int
 
@@ -42,7 +42,7 @@ class LogEnds:
         self, broker_id: int, partitions: PartitionLookup, image: Callable[[], MetadataImage], ask: AskBroker
     ) -> None:
         self._broker_id, self._partitions, self._image, self._ask = broker_id, partitions, image, ask
-        self._told: dict[TopicPartition, _ToldEnd] = {}
+        self._ends: dict[TopicPartition, _KnownEnd] = {}
         self._wanted: dict[TopicPartition, None] = {}
         self.partitions_asked = 0
 
@@ -54,19 +54,19 @@ class LogEnds:
             return here.last_stable_offset if topic_id in ("", here.topic_id) else None
         if len(self._wanted) < WANTED_MAX:
             self._wanted[partition] = None
-        told = self._told.get(partition)
-        return told.end if told is not None and topic_id in ("", told.topic_id) else None
+        known = self._ends.get(partition)
+        return known.end if known is not None and topic_id in ("", known.topic_id) else None
 
     async def learn(self) -> None:
         """Asks the leaders of all partitions that were looked for since the last time. What a leader does not tell is
         not known until the next time: an old end would be no lag."""
         wanted, self._wanted = self._wanted, {}
-        told: dict[TopicPartition, _ToldEnd] = {}
+        ends: dict[TopicPartition, _KnownEnd] = {}
         for leader_id, questions in self._by_leader(wanted).items():
             for at in range(0, len(questions), PARTITIONS_PER_ASK):
-                told |= await self._learn_from(leader_id, questions[at : at + PARTITIONS_PER_ASK])
+                ends |= await self._learn_from(leader_id, questions[at : at + PARTITIONS_PER_ASK])
                 await asyncio.sleep(PAUSE_MS / 1000)
-        self._told = told
+        self._ends = ends
 
     def _by_leader(self, wanted: Mapping[TopicPartition, object]) -> dict[int, list[ListOffsetsPartition]]:
         image, by_leader = self._image(), dict[int, list[ListOffsetsPartition]]()
@@ -79,7 +79,7 @@ class LogEnds:
 
     async def _learn_from(
         self, leader_id: int, questions: list[ListOffsetsPartition]
-    ) -> dict[TopicPartition, _ToldEnd]:
+    ) -> dict[TopicPartition, _KnownEnd]:
         self.partitions_asked += len(questions)
         request = ListOffsetsRequest(tuple(questions), self._broker_id, ASK_MS, read_committed=True)
         try:
@@ -88,10 +88,10 @@ class LogEnds:
             return {}
         topic_ids = {question.partition: question.topic_id for question in questions}
         return {
-            result.partition: _ToldEnd(topic_ids[result.partition], result.offset)
+            result.partition: _KnownEnd(topic_ids[result.partition], result.offset)
             for result in answer.partitions
             if result.error is None and result.partition in topic_ids
         }
 
     def __repr__(self) -> str:
-        return f"LogEnds({len(self._told)} told)"
+        return f"LogEnds({len(self._ends)} told)"

@@ -34,8 +34,8 @@ class OffsetFetches:
 
     def fetch(self, turn: Turn, ticket: Ticket, request: OffsetFetchRequest, client: Client) -> None:
         known, is_stable = KnownPartitions(turn.topics), request.require_stable
-        told = (self._of_group(turn, group, known, is_stable) for group in request.groups)
-        turn.answer(ticket, OffsetFetchResponse(tuple(told)))
+        answered = (self._of_group(turn, group, known, is_stable) for group in request.groups)
+        turn.answer(ticket, OffsetFetchResponse(tuple(answered)))
 
     def _of_group(self, turn: Turn, group: OffsetFetchGroup, known: KnownPartitions, is_stable: bool) -> GroupOffsets:
         group_id = group.group_id
@@ -46,12 +46,12 @@ class OffsetFetches:
             return GroupOffsets(group_id, error)
         if group.all_partitions:
             everything = self._state.of_group(group_id)
-            told = [
-                self._unstable(group_id, place, is_stable) or _told(place, one)
+            answered = [
+                self._unstable(group_id, place, is_stable) or _result(place, one)
                 for place, one in everything
                 if _is_of_topic(place.topic, one, known)
             ]
-            return GroupOffsets(group_id, partitions=tuple(told))
+            return GroupOffsets(group_id, partitions=tuple(answered))
         results = []
         for place in group.partitions:
             committed = self._state.get(group_id, place.topic, place.partition)
@@ -60,7 +60,7 @@ class OffsetFetches:
             elif committed is None or not _is_of_topic(place.topic, committed, known):
                 results.append(OffsetFetchResult(place))
             else:
-                results.append(_told(place, committed))
+                results.append(_result(place, committed))
         return GroupOffsets(group_id, partitions=tuple(results))
 
     def _unstable(self, group_id: str, place: TopicPartition, is_stable: bool) -> OffsetFetchResult | None:
@@ -80,7 +80,7 @@ def _is_of_topic(name: str, committed: StoredOffset, known: KnownPartitions) -> 
     return facts is not None and committed.topic_id in ("", facts.topic_id)
 
 
-def _told(place: TopicPartition, committed: StoredOffset) -> OffsetFetchResult:
+def _result(place: TopicPartition, committed: StoredOffset) -> OffsetFetchResult:
     return OffsetFetchResult(
         place,
         offset=committed.offset,

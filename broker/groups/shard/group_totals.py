@@ -28,7 +28,7 @@ class GroupTotals:
     """The counts of a broker's groups. There is one per broker, shared by its shards."""
 
     def __init__(self) -> None:
-        self._of_the_gone = self._told = GroupCounts()
+        self._of_the_gone = self._reported = GroupCounts()
 
     def retire(self, counts: GroupCounts) -> None:
         """The counts of a shard that counts no more."""
@@ -39,8 +39,8 @@ class GroupTotals:
         found = self._of_the_gone
         for counts in shards:
             found = found.plus(counts)
-        self._told = GroupCounts(*map(max, zip(self._told, found, strict=True)))
-        return self._told
+        self._reported = GroupCounts(*map(max, zip(self._reported, found, strict=True)))
+        return self._reported
 
     def __repr__(self) -> str:
-        return f"GroupTotals({self._told})"
+        return f"GroupTotals({self._reported})"

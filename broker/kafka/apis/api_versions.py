@@ -58,11 +58,11 @@ def api_versions(rows: Sequence[ApiRow]) -> ServedRow:
     def plan(parts: PlanParts, asked: Asked, body: ApiVersionsRequest) -> Plan:
         yield from ()
         if asked.version >= SOFTWARE_FROM:
-            told = body.client_software_name, body.client_software_version
-            if not all(map(_SOFTWARE.fullmatch, told)):
+            software = body.client_software_name, body.client_software_version
+            if not all(map(_SOFTWARE.fullmatch, software)):
                 return ApiVersionsResponse(error_code=InvalidRequestError.code)
             if asked.connection.software is None:
-                asked.connection.software = parts.software.joined(*told, asked.caller)
+                asked.connection.software = parts.software.joined(*software, asked.caller)
         features = features_of(parts)
         return ApiVersionsResponse(
             api_keys=keys(),

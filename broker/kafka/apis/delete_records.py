@@ -41,9 +41,9 @@ def delete_records_plan(parts: PlanParts) -> MakePlan:
             answer.error_code = code_of(error, DELETE_RECORDS.name, asked.version)
 
         for topic in body.topics:
-            told = [_unknown(part.partition_index) for part in topic.partitions]
-            response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=told))
-            for part, answer in zip(topic.partitions, told, strict=True):
+            results = [_unknown(part.partition_index) for part in topic.partitions]
+            response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+            for part, answer in zip(topic.partitions, results, strict=True):
                 if is_pause_due(next(numbers)):
                     yield PAUSE
                 try:
@@ -74,8 +74,8 @@ def delete_records_failed(asked: Asked, body: DeleteRecordsRequest, error: ApiEr
     """The answer to a request that failed before its plan began: the error for each of its partitions."""
     code, response = code_of(error, DELETE_RECORDS.name, asked.version), DeleteRecordsResponse()
     for topic in body.topics:
-        told = [_unknown(part.partition_index, code) for part in topic.partitions]
-        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=told))
+        results = [_unknown(part.partition_index, code) for part in topic.partitions]
+        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
     return response
 
 

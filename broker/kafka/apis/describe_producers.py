@@ -42,9 +42,9 @@ def describe_producers_plan(parts: PlanParts) -> MakePlan:
         questions: list[messages.DescribeProducersPartition] = []
         answers: list[PartitionResponse] = []
         for topic in body.topics:
-            told = [PartitionResponse(partition_index=index) for index in topic.partition_indexes]
-            response.topics.append(TopicResponse(name=topic.name, partitions=told))
-            for answer in told:
+            rows = [PartitionResponse(partition_index=index) for index in topic.partition_indexes]
+            response.topics.append(TopicResponse(name=topic.name, partitions=rows))
+            for answer in rows:
                 if is_pause_due(next(numbers)):
                     yield PAUSE
                 try:
@@ -56,8 +56,8 @@ def describe_producers_plan(parts: PlanParts) -> MakePlan:
         for at in range(0, len(questions), PORTION):
             request = messages.DescribeProducersRequest(tuple(questions[at : at + PORTION]), of_replicas=True)
             made = yield Ask(DESCRIBE_PRODUCERS.name, request)
-            told_of = zip(request.partitions, answers[at : at + PORTION], made.partitions, strict=True)
-            for question, answer, result in told_of:
+            answered = zip(request.partitions, answers[at : at + PORTION], made.partitions, strict=True)
+            for question, answer, result in answered:
                 answer.active_producers = [_state(one) for one in result.producers]
                 if result.error is not None:
                     key, topic_id = question.partition, question.topic_id
@@ -74,9 +74,9 @@ def describe_producers_failed(
     """The answer to a request that failed as a whole: the error for each of its partitions."""
     response = DescribeProducersResponse()
     for topic in body.topics:
-        told = [PartitionResponse(partition_index=index) for index in topic.partition_indexes]
-        response.topics.append(TopicResponse(name=topic.name, partitions=told))
-        for answer in told:
+        rows = [PartitionResponse(partition_index=index) for index in topic.partition_indexes]
+        response.topics.append(TopicResponse(name=topic.name, partitions=rows))
+        for answer in rows:
             _fail(answer, error, asked.version)
     return response
 

@@ -42,12 +42,12 @@ def describe_topic_partitions(parts: PlanParts, asked: Asked, body: DescribeTopi
     made: list[DescribeTopicPartitionsResponseTopic] = []
     for view in views:
         first = start.partition_index if view.name == start.topic_name else 0
-        told = [partition for partition in view.partitions if partition.partition >= first]
-        made.append(_topic(parts, asked, view, told[:limit]))
-        if len(told) > limit:
-            more = Cursor(topic_name=view.name, partition_index=told[limit].partition)
+        rest = [partition for partition in view.partitions if partition.partition >= first]
+        made.append(_topic(parts, asked, view, rest[:limit]))
+        if len(rest) > limit:
+            more = Cursor(topic_name=view.name, partition_index=rest[limit].partition)
             break
-        limit -= len(told)
+        limit -= len(rest)
     return DescribeTopicPartitionsResponse(topics=made, next_cursor=more)
 
 

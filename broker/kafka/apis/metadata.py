@@ -70,7 +70,7 @@ class MetadataPlans:
     def __call__(self, asked: Asked, body: MetadataRequest) -> Plan:
         everything = _is_all(asked, body)
         creates = body.allow_auto_topic_creation and self._parts.config.auto_create_topics_enable
-        told = body.include_topic_authorized_operations
+        wants_operations = body.include_topic_authorized_operations
         topics: list[MetadataResponseTopic] = []
         wanted = None if everything else [self._wanted(asked, topic) for topic in body.topics or ()]
         for some in self._in_turns(asked, wanted):
@@ -80,7 +80,7 @@ class MetadataPlans:
             views = found.topics if some is None else _views(found, some)
             seen = (view for view in views if not everything or not is_unseen(view))
             alive = [broker.node_id for broker in found.brokers]
-            topics += yield from self._topics(asked, seen, told, alive)
+            topics += yield from self._topics(asked, seen, wants_operations, alive)
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=b.node_id, host=b.host, port=b.port, rack=b.rack or None)
@@ -106,7 +106,7 @@ class MetadataPlans:
         return iter(list(_in_parts(each)) or [each])
 
     def _topics(
-        self, asked: Asked, views: Iterable[ours.TopicInfo], tells_operations: bool, alive: Sequence[int]
+        self, asked: Asked, views: Iterable[ours.TopicInfo], wants_operations: bool, alive: Sequence[int]
     ) -> Generator[Ask, Any, list[MetadataResponseTopic]]:
         """The topics of the answer, mostly the bytes of an earlier one. Topics of version 0 depend on the brokers, too.
         A topic whose bytes are not kept takes as long as its partitions are many."""
@@ -122,7 +122,7 @@ class MetadataPlans:
             if asked.version == 0:
                 found.append(topic_struct(view, 0, NOT_ASKED, alive))
                 continue
-            operations = topic_operations(self._parts, asked, view.name) if tells_operations else NOT_ASKED
+            operations = topic_operations(self._parts, asked, view.name) if wants_operations else NOT_ASKED
             encoded = known.get(operations)
             if encoded is None:
                 encoded = known[operations] = self._encoded.form(
@@ -228,11 +228,11 @@ def _with_new_topics(found: ours.MetadataResponse) -> Generator[Ask, Any, tuple[
     again = yield from topics_named([topic.name for topic in found.topics])
     not_yet = LeaderNotAvailableError("the topic is being made; ask again")
     asked_for = set(unknown)
-    told = (
+    with_errors = (
         replace(topic, error=errors.get(topic.name, not_yet)) if topic.error and topic.name in asked_for else topic
         for topic in again.topics
     )
-    return replace(again, topics=tuple(told)), is_answered
+    return replace(again, topics=tuple(with_errors)), is_answered
 
 
 def _is_legal(name: str) -> bool:

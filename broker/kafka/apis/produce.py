@@ -107,7 +107,7 @@ def produce_plan(parts: PlanParts) -> MakePlan:
             except ApiError as error:
                 produced.failed(error)
             else:
-                produced.answered(answer.partitions if body.acks else answer.untold)
+                produced.answered(answer.partitions if body.acks else answer.unanswered)
         if body.acks:
             return produced.response
         if produced.first_failure is not None:
@@ -202,8 +202,8 @@ class _Produced:
                 if is_pause_due(next(numbers)):
                     yield PAUSE
                 answers.append(self._taken(topic, part, transactional_id))
-            told = TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
-            self.response.responses.append(told)
+            row = TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+            self.response.responses.append(row)
 
     def _topic(self, data: TopicProduceData) -> TopicImage | PartitionRefusal:
         version = self._asked.version

@@ -74,9 +74,9 @@ def alter_client_quotas(asked: Asked, body: AlterClientQuotasRequest) -> Plan:
         request = ours.AlterClientQuotasRequest(tuple(wanted), body.validate_only, TIMEOUT_MS)
         answer: ours.AlterClientQuotasResponse = yield Ask(ALTER_CLIENT_QUOTAS.name, request)
         results = [one.error for one in answer.results]
-    told = iter(results)
+    answered = iter(results)
     entries = [
-        _altered(entry, next(told) if error is None else error)
+        _altered(entry, next(answered) if error is None else error)
         for entry, error in zip(body.entries, errors, strict=True)
     ]
     return AlterClientQuotasResponse(entries=entries)

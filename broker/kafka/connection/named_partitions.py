@@ -26,7 +26,7 @@ from metadata.image import MetadataImage
 from penstock.messages.security.acls import Need, Operation, ResourceType
 from penstock.types import NO_EPOCH
 
-TOLD_MAX: Final = 256
+METADATA_NAMED_MAX: Final = 256
 """The partitions of one Metadata that are looked at. Its answer is often encoded already, and costs less than many."""
 
 
@@ -130,7 +130,7 @@ def _added(body: AddPartitionsToTxnRequest) -> Named:
     return of_coordinator(Operation.WRITE, partitions, *map(writes, ids))
 
 
-def _told(body: MetadataRequest, image: MetadataImage) -> Named:
+def _of_metadata(body: MetadataRequest, image: MetadataImage) -> Named:
     def partitions() -> Iterator[PlainNamed]:
         for one in body.topics or ():
             topic = image.topics_by_id.get(one.topic_id) if one.name is None else image.topics_by_name.get(one.name)
@@ -138,7 +138,7 @@ def _told(body: MetadataRequest, image: MetadataImage) -> Named:
                 for number in topic.partitions:
                     yield topic.name, topic.topic_id, number, NO_EPOCH
 
-    return Named(Operation.DESCRIBE, islice(partitions(), TOLD_MAX))
+    return Named(Operation.DESCRIBE, islice(partitions(), METADATA_NAMED_MAX))
 
 
 NAMED: Final[Mapping[type[Any], Callable[[Any], Named]]] = {
@@ -165,7 +165,7 @@ def arrivals_of(arrivals: Arrivals | None, image: Callable[[], MetadataImage]) -
             return None
         body = call_of(request).body
         if isinstance(body, MetadataRequest):
-            return arrivals.begin(request.caller, _told(body, image())) if body.topics else None
+            return arrivals.begin(request.caller, _of_metadata(body, image())) if body.topics else None
         named = NAMED.get(type(body))
         return None if named is None else arrivals.begin(request.caller, named(body))
 

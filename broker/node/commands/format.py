@@ -69,11 +69,11 @@ def main(
 ) -> int:
     """The command; prints what was formatted."""
     config = load_config(config_path)
-    format_and_tell(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()), as_json, quorum, levels)
+    format_and_report(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()), as_json, quorum, levels)
     return 0
 
 
-def format_and_tell(
+def format_and_report(
     config: NodeConfig,
     cluster_id: str,
     rejoin: bool,
@@ -105,21 +105,21 @@ def format_and_tell(
     )
     begun = _begun(config, fs) if config.metadata_log_dir in formatted else None
     if as_json:
-        told: dict[str, object] = {"cluster_id": cluster_id, "formatted": formatted}
-        told["users"] = [user.name for user in users]
+        shown: dict[str, object] = {"cluster_id": cluster_id, "formatted": formatted}
+        shown["users"] = [user.name for user in users]
         if begun is None or begun.voters.voters:
-            told["levels"] = dict(levels) if config.metadata_log_dir in formatted else {}
+            shown["levels"] = dict(levels) if config.metadata_log_dir in formatted else {}
         if begun is not None:
-            told |= {"directory_id": begun.directory_id, "first_voters": begun.voters.ids}
-        sys.stdout.write(json_line({"node_id": config.node_id, **told}))
+            shown |= {"directory_id": begun.directory_id, "first_voters": begun.voters.ids}
+        sys.stdout.write(json_line({"node_id": config.node_id, **shown}))
     else:
-        for line in _told(config, cluster_id, formatted, users, begun, rejoin=rejoin):
+        for line in _lines(config, cluster_id, formatted, users, begun, rejoin=rejoin):
             sys.stdout.write(f"{line}\n")
     if note := without_kafka(config):
         sys.stderr.write(f"penstock: {one_line(note)}\n")
 
 
-def _told(
+def _lines(
     config: NodeConfig,
     cluster_id: str,
     formatted: Sequence[str],

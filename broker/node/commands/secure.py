@@ -34,7 +34,7 @@ from broker.config.node_config import NodeConfig
 from broker.config.security_check import ALLOW_ALL
 from broker.node.commands.add_scram import OPTION
 from broker.node.commands.first_levels import NO_LEVEL_OPTIONS, LevelOptions
-from broker.node.commands.format import format_and_tell, formatted_dirs, users_of
+from broker.node.commands.format import format_and_report, formatted_dirs, users_of
 from broker.node.commands.initial_controllers import NO_OPTIONS, QuorumOptions, beginning
 from broker.node.own_certificates import own_certificates
 from metadata.listeners import CONTROLLER_LISTENER
@@ -96,7 +96,7 @@ def main(
     if done:
         sys.stdout.write(f"node {config.node_id} of cluster {own} is secured and formatted already; nothing to do\n")
         return 0
-    format_and_tell(config, own, False, users, False, quorum, levels)
+    format_and_report(config, own, False, users, False, quorum, levels)
     _say_next(config, secured)
     return 0
 

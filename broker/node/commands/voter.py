@@ -24,8 +24,8 @@ def main(config_path: str, as_json: bool = False) -> int:
     voter = formatted_voter(load_config(config_path), OsFileSystem())
     address = voter.endpoint(CONTROLLER_LISTENER)
     if as_json:
-        told = {"voter_id": voter.voter_id, "directory_id": voter.directory_id, "address": str(address)}
-        sys.stdout.write(json_line(told))
+        shown = {"voter_id": voter.voter_id, "directory_id": voter.directory_id, "address": str(address)}
+        sys.stdout.write(json_line(shown))
     else:
         sys.stdout.write(f"{voter.voter_id}@{address}:{voter.directory_id}\n")
     return 0

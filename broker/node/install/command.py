@@ -109,8 +109,8 @@ def _do(steps: list[Step], dry_run: bool, as_json: bool) -> None:
     if not dry_run and os.geteuid() != 0:
         raise ConfigError("to change services needs root: use sudo, or --dry-run to see what would be done")
     if as_json:
-        told = [{"command": list(step.command), "stdin": step.stdin} for step in steps]
-        sys.stdout.write(json_line({"steps": told, "dry_run": dry_run}))
+        shown = [{"command": list(step.command), "stdin": step.stdin} for step in steps]
+        sys.stdout.write(json_line({"steps": shown, "dry_run": dry_run}))
     elif dry_run:
         sys.stdout.write("set -e\n" + "".join(step.script() for step in steps))
     if not dry_run:

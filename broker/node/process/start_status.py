@@ -27,7 +27,7 @@ class StartStatus:
         self._asked_ms: int | None = None
         self._dirs: dict[str, LoadProgress] = {}
 
-    def told(self, progress: LoadProgress) -> None:
+    def note(self, progress: LoadProgress) -> None:
         """One log dir is so far."""
         self.gets_on()
         self._dirs[progress.log_dir] = progress

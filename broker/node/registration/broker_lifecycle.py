@@ -134,7 +134,7 @@ class BrokerLifecycle:
         self._failed_log_dirs, self._cordoned_log_dirs = failed_log_dirs, cordoned_log_dirs
         self._registered_without: Set[str] = frozenset()
         """The log dirs that had failed before the last registration."""
-        self._told_failed: Set[str] = frozenset()
+        self._reported_failed: Set[str] = frozenset()
         """The failed log dirs of the last heartbeat."""
         self._may_unfence = False
         self._comparison = CalendarComparison(registration.broker_id, calendar, session_timeout_ms)
@@ -201,12 +201,12 @@ class BrokerLifecycle:
         if self.unfenced.is_set() and silent_ms >= self._session_timeout_ms:
             self._fenced(f"no controller has answered broker %d for {silent_ms:.0f} ms: it may be fenced")
 
-    def _fenced(self, told: str) -> None:
+    def _fenced(self, why: str) -> None:
         self._lease.give_up()
         self.unfenced.clear()
         self._on_standing(False)
         if not self._is_stopping:
-            _log.warning(f"{told} (unfenced so far: %d)", self._registration.broker_id, self._unfencings)
+            _log.warning(f"{why} (unfenced so far: %d)", self._registration.broker_id, self._unfencings)
 
     def _note_standing(self, answer: BrokerHeartbeatResponse) -> None:
         broker_id = self._registration.broker_id
@@ -292,9 +292,9 @@ class BrokerLifecycle:
 
     async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         failed, sent_ms = self._failed_log_dirs(), self._lease.now_ms()
-        if not failed <= self._told_failed:
+        if not failed <= self._reported_failed:
             self._lease.give_up()
-        self._told_failed = frozenset(failed)
+        self._reported_failed = frozenset(failed)
         answer = await self._channel.call(
             BrokerHeartbeatRequest(
                 self._registration.cluster_id,

@@ -161,7 +161,7 @@ def _in_order(
 
 
 def _beside(error: ApiError | None) -> ApiError:
-    told = "it was not changed, because another update of the request is refused"
+    message = "it was not changed, because another update of the request is refused"
     if isinstance(error, RequestTimedOutError):
-        return RequestTimedOutError(told)
-    return InvalidUpdateVersionError(told)
+        return RequestTimedOutError(message)
+    return InvalidUpdateVersionError(message)

@@ -60,8 +60,8 @@ def _nodes(image: MetadataImage, voters: VoterSet, heard: Sequence[HeardNode]) -
             newest[node.node_id] = node
     for node_id in sorted(newest.keys() | image.brokers.keys() | set(voters.ids)):
         broker, found = image.brokers.get(node_id), newest.get(node_id)
-        is_told = found is not None and found.last_heard_ms_ago >= 0
-        says = found.supports if found is not None and is_told else broker.features if broker is not None else ""
+        is_heard = found is not None and found.last_heard_ms_ago >= 0
+        says = found.supports if found is not None and is_heard else broker.features if broker is not None else ""
         ago_ms = found.last_heard_ms_ago if found is not None else -1
         yield FeatureNode(node_id, voters.is_voter(node_id), broker is not None, _ranges(says), ago_ms)
 

@@ -69,8 +69,10 @@ class EffectRunner:
         if isinstance(effect, SayStopped):
             _log.info("fetcher %s: %s: not fetched in this epoch: %s", self._name, effect.partition, effect.why)
         elif isinstance(effect, SayRefused):
-            told = f"{effect.error.kafka_name}: {effect.error}"
-            _log.warning("fetcher %s: %s: its leader keeps refusing the fetch: %s", self._name, effect.partition, told)
+            refusal = f"{effect.error.kafka_name}: {effect.error}"
+            _log.warning(
+                "fetcher %s: %s: its leader keeps refusing the fetch: %s", self._name, effect.partition, refusal
+            )
         else:
             self._do(effect, now_ms, grown)
 

@@ -129,8 +129,8 @@ class DirectoryReports:
         if not self._asked:
             return None
         numbers: dict[tuple[str, str], list[int]] = {}
-        for key, (partition, told) in self._asked.items():
-            numbers.setdefault((partition.topic_id, self._directory_id(told)), []).append(key.partition)
+        for key, (partition, reported) in self._asked.items():
+            numbers.setdefault((partition.topic_id, self._directory_id(reported)), []).append(key.partition)
         held = (HostedReplicas(topic_id, tuple(found), log_dir) for (topic_id, log_dir), found in numbers.items())
         self._asked_epoch = self._broker_epoch()
         return AssignReplicasToDirsRequest(self._broker_id, self._asked_epoch, tuple(held))
@@ -148,11 +148,11 @@ class DirectoryReports:
             key = by_id.get(PartitionKey(result.topic_id, result.partition))
             if key is None:
                 continue
-            partition, told = self._asked[key]
+            partition, reported = self._asked[key]
             if self._pending.get(key) is not partition:
                 continue
             del self._pending[key]
-            if result.error is not None or self._place(partition) != told:
+            if result.error is not None or self._place(partition) != reported:
                 refused = result.error or refused
                 self._pending[key] = partition
             elif (announcement := self._announced.get(key)) is not None:

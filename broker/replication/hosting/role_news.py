@@ -57,31 +57,31 @@ class RoleNews:
             self.past_isr_shrinks += ended.isr_shrinks
             self.past_isr_expands += ended.isr_expands
         if not self._changed:
-            asyncio.get_running_loop().call_soon(self._tell)
+            asyncio.get_running_loop().call_soon(self._announce_all)
         self._changed[partition.topic_partition] = partition
 
     @property
-    def is_told(self) -> bool:
+    def is_announced(self) -> bool:
         """Everything that has changed."""
         return not self._changed
 
-    def _tell(self) -> None:
+    def _announce_all(self) -> None:
         changed, self._changed = self._changed, {}
         try:
             for key, partition in changed.items():
-                self._tell_of(key, partition)
+                self._announce(key, partition)
         except Exception as bug:
             self._on_fatal(bug)
 
-    def _tell_of(self, key: TopicPartition, partition: Partition) -> None:
-        leading, told = partition.leading, self.led.get(key)
+    def _announce(self, key: TopicPartition, partition: Partition) -> None:
+        leading, announced = partition.leading, self.led.get(key)
         now = Lead(partition, leading.leader_epoch) if leading is not None else None
-        if now == told:
+        if now == announced:
             return
-        if told is not None:
+        if announced is not None:
             del self.led[key]
             for listener in self._listeners:
-                listener.ceased_to_lead(told)
+                listener.ceased_to_lead(announced)
         if now is not None:
             self.led[key] = now
             for listener in self._listeners:

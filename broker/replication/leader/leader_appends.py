@@ -2,15 +2,15 @@
 
 The only way of new records into a led partition: of clients (apis/producing/produce.py), and of the parts of this
 broker that keep their state in a log. An append that is refused raises, and nothing was written. After one that was
-made, `told` is called once:
+made, `waiter` is called once:
 
     None     acks=1: this broker's disk has the records; acks=all: they are committed, which no clean election undoes
     error    nobody knows yet whether they will be. The lead was lost, or the topic deleted: NOT_ENOUGH_REPLICAS_AFTER_
              APPEND with the new leader if it is known, because an error that says "nothing was written" would be wrong.
              The ISR is too small for acks=all: the same without a leader. The disk failed: KAFKA_STORAGE_ERROR
 
-`told` must not raise, and may be called before `when_acked` returns: a duplicate's records may be committed already.
-Not here: time-outs (a caller takes `told` out of `waiters_of`), and the rule which topics a client may write to.
+`waiter` must not raise, and may be called before `when_acked` returns: a duplicate's records may be committed already.
+Not here: time-outs (a caller takes `waiter` out of `waiters_of`), and the rule which topics a client may write to.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class LeaderAppends:
             partition.must_have_enough(leading, acks)
         return info
 
-    def when_acked(self, partition: Partition, info: AppendInfo, acks: int, told: Waiter | None) -> None:
-        """Have the records flushed, and call `told` as the module says; None with acks=0."""
-        if told is not None:
-            waiters_of(partition, acks).add(info.last_offset + 1, told)
+    def when_acked(self, partition: Partition, info: AppendInfo, acks: int, waiter: Waiter | None) -> None:
+        """Have the records flushed, and call `waiter` as the module says; None with acks=0."""
+        if waiter is not None:
+            waiters_of(partition, acks).add(info.last_offset + 1, waiter)
             if info.is_duplicate:  # its records may have been acked before
                 partition.acks_one.reached(partition.log.flushed_offset)
                 partition.acks_all.reached(partition.high_watermark)

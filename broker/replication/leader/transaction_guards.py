@@ -39,7 +39,7 @@ class TransactionGuard:
         return f"TransactionGuard({self.producer_id}, {'stands' if self.stands else 'ended'})"
 
 
-class ToldEnd(NamedTuple):
+class DecidedEnd(NamedTuple):
     """A decision of a coordinator. Its stamps rise while its leader epoch lasts, and not from one epoch to the next."""
 
     coordinator_epoch: int
@@ -54,7 +54,7 @@ class TransactionGuards:
 
     def __init__(self) -> None:
         self._guards: dict[int, list[TransactionGuard]] = {}
-        self._ends: dict[int, ToldEnd] = {}
+        self._ends: dict[int, DecidedEnd] = {}
         """The newest end of a transaction of version 1 that was told here, by the producer's id."""
 
     def set(self, producer_id: int, epoch: int | None = None) -> TransactionGuard:
@@ -93,17 +93,17 @@ class TransactionGuards:
         for guard in guards:
             guard.has_marker = guard not in left
 
-    def is_late(self, producer_id: int, end: ToldEnd) -> bool:
+    def is_late(self, producer_id: int, end: DecidedEnd) -> bool:
         """True for the end of a transaction of version 1 that was told here before, or of an earlier one. A newer
         coordinator's is not: the log is to know its epoch."""
-        told = self._ends.get(producer_id)
+        newest = self._ends.get(producer_id)
         return (
-            told is not None
-            and told.coordinator_epoch == end.coordinator_epoch
-            and 0 < end.decided_ms <= told.decided_ms
+            newest is not None
+            and newest.coordinator_epoch == end.coordinator_epoch
+            and 0 < end.decided_ms <= newest.decided_ms
         )
 
-    def told_end(self, producer_id: int, end: ToldEnd) -> None:
+    def note_end(self, producer_id: int, end: DecidedEnd) -> None:
         """The end of a transaction of version 1 is committed here."""
         if end.decided_ms > 0:
             before = self._ends.pop(producer_id, end)

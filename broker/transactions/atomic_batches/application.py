@@ -15,7 +15,7 @@ from penstock.messages.transactions.atomic_batches import NO_CHECKSUM
 from penstock.types import NO_TIMESTAMP
 
 NO_VERSION: Final = -1
-NOT_TOLD: Final = -1
+NOT_GIVEN: Final = -1
 FENCED_RUNS_MAX: Final = 16
 """The runs that are known to be over. A run that comes back after this many others is taken for a new one."""
 
@@ -25,7 +25,7 @@ class BatchApplication(NamedTuple):
 
     last_version: int = NO_VERSION
     """The last one that was committed."""
-    last_records: int = NOT_TOLD
+    last_records: int = NOT_GIVEN
     """The records of it, as its commit has told."""
     last_checksum: int = NO_CHECKSUM
     """The sum over them, as its commit has told."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.transactions.atomic_batches.application import NO_VERSION, NOT_TOLD, BatchApplication
+from broker.transactions.atomic_batches.application import NO_VERSION, NOT_GIVEN, BatchApplication
 from broker.transactions.atomic_batches.held_applications import Writers
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions
@@ -65,8 +65,8 @@ def check_timeout(timeout_ms: int, config: TransactionConfig) -> None:
         )
 
 
-def check_told(request: CommitAtomicBatchRequest) -> None:
-    if request.records < NOT_TOLD or request.checksum < NO_CHECKSUM:
+def check_sums(request: CommitAtomicBatchRequest) -> None:
+    if request.records < NOT_GIVEN or request.checksum < NO_CHECKSUM:
         raise InvalidRequestError(
             f"a version has no {request.records} records with the checksum {request.checksum}; -1 and 0 tell nothing"
         )

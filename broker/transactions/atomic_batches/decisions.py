@@ -115,7 +115,7 @@ class AtomicBatchDecisions:
     def commit(self, turn: Turn, ticket: Ticket, request: CommitAtomicBatchRequest) -> None:
         name, version = request.application, request.version
         checks.check_names(name, version, request.run)
-        checks.check_told(request)
+        checks.check_sums(request)
         found = self._applications.by_name.get(name)
         checks.check_run(name, found, request.run)
         if found is not None:
@@ -131,10 +131,10 @@ class AtomicBatchDecisions:
         if application.open_version != version:
             application = self._give_up(turn, name, application)
         accepted = tuple(writer.producer_id for writer in request.writers)
-        told = request.records, request.checksum
-        self._decide(turn, name, application.committed(version, *told, accepted, turn.wall_ms))
+        sums = request.records, request.checksum
+        self._decide(turn, name, application.committed(version, *sums, accepted, turn.wall_ms))
         self._counters.batches_committed += 1
-        turn.answer(ticket, CommitAtomicBatchResponse(False, *told))
+        turn.answer(ticket, CommitAtomicBatchResponse(False, *sums))
 
     def abort(self, turn: Turn, ticket: Ticket, request: AbortAtomicBatchRequest) -> None:
         name, version = request.application, request.version

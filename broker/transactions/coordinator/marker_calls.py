@@ -160,10 +160,10 @@ class MarkerCalls:
         self._late[asked.is_of_troubled].add(task)
         self._slow.update(asked.partitions)
         self._troubled.update(asked.partitions)
-        task.add_done_callback(lambda done: self._told_late(asked, done))
+        task.add_done_callback(lambda done: self._answered_late(asked, done))
         return None
 
-    def _told_late(self, asked: _Asked, task: asyncio.Future[WriteTxnMarkersResponse]) -> None:
+    def _answered_late(self, asked: _Asked, task: asyncio.Future[WriteTxnMarkersResponse]) -> None:
         self._late[asked.is_of_troubled].discard(task)
         if task.cancelled():
             return
@@ -183,8 +183,8 @@ class MarkerCalls:
         if len(answer.markers) != len(asked.ends):
             self._give_back(asked, NetworkError(f"broker {self.broker_id} has answered another request"))
             return
-        for (sent, partitions), told in zip(asked.ends, answer.markers, strict=True):
-            results = {result.partition: result for result in told.partitions}
+        for (sent, partitions), answered in zip(asked.ends, answer.markers, strict=True):
+            results = {result.partition: result for result in answered.partitions}
             for partition in partitions:
                 result = results.get(partition)
                 if result is None:

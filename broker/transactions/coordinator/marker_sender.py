@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 RETRY_MS, RETRY_MS_MAX = 20, 1_000
 """The pause between two tries of a partition, and between two calls of a broker that does not answer."""
-TOLD_ATTEMPTS: Final = 8
+FAILING_ATTEMPTS: Final = 8
 """The failed tries after which a partition counts as failing; that is after about 3 seconds."""
 
 
@@ -170,10 +170,10 @@ class MarkerSender:
         state = sent.open[partition]
         state.asked = None
         state.attempts += 1
-        if state.attempts == TOLD_ATTEMPTS and (more := self._lines.due(partition)) is not None:
+        if state.attempts == FAILING_ATTEMPTS and (more := self._lines.due(partition)) is not None:
             name = sent.end.transactional_id
             _log.warning("the marker of %r is not written in %s yet: %s%s", name, partition, why, more)
-        if state.attempts >= TOLD_ATTEMPTS:
+        if state.attempts >= FAILING_ATTEMPTS:
             self._failing.add((sent, partition))
         at_ms = self._clock.now_ms() + self._backoff.wait_ms(state.attempts)
         self._resting.set((sent, partition), at_ms, lambda _: self._route(sent, partition))

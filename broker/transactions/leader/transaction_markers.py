@@ -24,7 +24,7 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_appends import ACKS_ALL, LeaderAppends
 from broker.replication.leader.purgatory import OffsetWaiters, Waiter
-from broker.replication.leader.transaction_guards import ToldEnd
+from broker.replication.leader.transaction_guards import DecidedEnd
 from broker.replication.partition import Partition
 from metadata.internal_topics import CONSUMER_OFFSETS
 from penstock.clock import Clock
@@ -50,8 +50,8 @@ MARKER_WAIT_MS: Final = 10_000
 class OffsetsMarkers(Protocol):
     """The coordinator of groups: what it is to do about a marker in its partition."""
 
-    def write_marker(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
-        """Has it written, and calls `told` once: it is committed, or the error. Or raises."""
+    def write_marker(self, partition: Partition, marker: TxnMarker, on_committed: Waiter) -> None:
+        """Has it written, and calls `on_committed` once: it is committed, or the error. Or raises."""
         ...
 
 
@@ -69,7 +69,7 @@ class TransactionMarkersApi:
                 try:
                     self._write(marker, asked, result)
                 except ApiError as error:
-                    result.told(without_frames(error))
+                    result.notify(without_frames(error))
         answer.all_asked()
 
     def _write(self, marker: TxnMarker, asked: MarkedPartition, result: _Result) -> None:
@@ -80,20 +80,20 @@ class TransactionMarkersApi:
                 f"{asked.partition} is led in epoch {leader_epoch}, and the marker is for epoch {asked.leader_epoch}"
             )
         if marker.transaction_version < BUMPING_VERSION:
-            end = ToldEnd(marker.coordinator_epoch, marker.decided_ms)
+            end = DecidedEnd(marker.coordinator_epoch, marker.decided_ms)
             if partition.guards.is_late(marker.producer_id, end):
-                result.told(None)
+                result.notify(None)
                 return
-            result.when_written = partial(partition.guards.told_end, marker.producer_id, end)
+            result.when_written = partial(partition.guards.note_end, marker.producer_id, end)
         if asked.partition.topic != CONSUMER_OFFSETS:
             result.waits_at = partition.acks_all
-        self._write_to(partition, marker, result.told)
+        self._write_to(partition, marker, result.notify)
 
-    def _write_to(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
+    def _write_to(self, partition: Partition, marker: TxnMarker, on_committed: Waiter) -> None:
         if partition.topic_partition.topic == CONSUMER_OFFSETS:
-            self._offsets.write_marker(partition, marker, told)
+            self._offsets.write_marker(partition, marker, on_committed)
         else:
-            append_marker(self._logs, partition, marker, self._clock.wall_ms(), told)
+            append_marker(self._logs, partition, marker, self._clock.wall_ms(), on_committed)
 
     def end_hanging(self, request: Request, body: EndHangingTransactionRequest) -> None:
         """An abort in the coordinator's place. Its epoch is the one that the log knows, so the coordinator is not
@@ -111,14 +111,17 @@ class TransactionMarkersApi:
         marker = TxnMarker(producer_id, body.producer_epoch, False, epoch, ())
         answer = _HangingEnd(request, partition.acks_all)
         try:
-            self._write_to(partition, marker, answer.told)
+            self._write_to(partition, marker, answer.notify)
         except ApiError as error:
-            answer.told(without_frames(error))
+            answer.notify(without_frames(error))
 
 
-def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, wall_ms: int, told: Waiter) -> None:
-    """Appends the marker, and calls `told` when it is committed. Raises if it is not appended. A marker that the log
-    does not need is not written; `told` is then called when the record that makes it needless is committed."""
+def append_marker(
+    logs: LeaderAppends, partition: Partition, marker: TxnMarker, wall_ms: int, on_committed: Waiter
+) -> None:
+    """Appends the marker, and calls `on_committed` when it is committed; raises if it is not appended. A marker that
+    the log does not need is not written; `on_committed` is then called when the record that makes it needless is
+    committed."""
     end = Marker(marker.producer_id, marker.producer_epoch, marker.is_committed, marker.coordinator_epoch)
     partition.leader_state()
     info = partition.log.transactions.answer_marker(end, marker.transaction_version)
@@ -126,25 +129,25 @@ def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, 
         info = logs.append(partition, build_marker(end, wall_ms), ACKS_ALL, COORDINATOR)
     if marker.transaction_version < BUMPING_VERSION:
         partition.guards.marked(marker.producer_id)  # a batch of the transaction may be waiting for its coordinator
-    logs.when_acked(partition, info, ACKS_ALL, told)
+    logs.when_acked(partition, info, ACKS_ALL, on_committed)
 
 
 class _HangingEnd:
     """The answer to EndHangingTransaction: the marker is committed, or the error, or that it was not in time."""
 
-    __slots__ = ("_request", "_timer", "_waits_at", "told")
+    __slots__ = ("_request", "_timer", "_waits_at", "notify")
 
     def __init__(self, request: Request, waits_at: OffsetWaiters) -> None:
         self._request, self._waits_at = request, waits_at
-        self.told = self._told  # one object: waiters are looked for by identity
+        self.notify = self._notify  # one object: waiters are looked for by identity
         loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = loop.call_later(MARKER_WAIT_MS / 1000, self._time_up)
 
     def _time_up(self) -> None:
-        self._waits_at.discard(self.told)
-        self._told(RequestTimedOutError(f"the abort was not committed within {MARKER_WAIT_MS} ms; it may be yet"))
+        self._waits_at.discard(self.notify)
+        self._notify(RequestTimedOutError(f"the abort was not committed within {MARKER_WAIT_MS} ms; it may be yet"))
 
-    def _told(self, error: ApiError | None) -> None:
+    def _notify(self, error: ApiError | None) -> None:
         if self._timer is None:
             return
         self._timer.cancel()
@@ -158,7 +161,7 @@ class _HangingEnd:
 class _Result:
     """The result for one partition. Only the first that is told counts."""
 
-    __slots__ = ("_answer", "error", "is_known", "told", "waits_at", "when_written")
+    __slots__ = ("_answer", "error", "is_known", "notify", "waits_at", "when_written")
 
     def __init__(self, answer: _Answer) -> None:
         self._answer = answer
@@ -166,9 +169,9 @@ class _Result:
         self.is_known = False
         self.waits_at: OffsetWaiters | None = None
         self.when_written: Callable[[], None] | None = None
-        self.told = self._told  # one object: waiters are looked for by identity
+        self.notify = self._notify  # one object: waiters are looked for by identity
 
-    def _told(self, error: ApiError | None) -> None:
+    def _notify(self, error: ApiError | None) -> None:
         if error is None and self.when_written is not None:
             self.when_written()
         if not self.is_known:
@@ -181,7 +184,7 @@ class _Result:
             self.is_known = True
             self.error = RequestTimedOutError(f"the marker was not committed within {MARKER_WAIT_MS} ms; ask again")
             if self.waits_at is not None:
-                self.waits_at.discard(self.told)
+                self.waits_at.discard(self.notify)
 
 
 class _Answer:

@@ -183,8 +183,8 @@ class CoordinatorCalls:
         if len(answer.transactions) != len(asked.questions):
             self._give_back(asked, NetworkError("the coordinator has answered another request"))
             return
-        for questions, told in zip(asked.questions, answer.transactions, strict=True):
-            errors = {result.partition: result for result in told.partitions}
+        for questions, answered in zip(asked.questions, answer.transactions, strict=True):
+            errors = {result.partition: result for result in answered.partitions}
             too_early: list[Question] = []
             for question in questions:
                 result = errors.get(question.partition.topic_partition)

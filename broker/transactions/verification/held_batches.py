@@ -123,10 +123,10 @@ class HeldBatches:
 
     def _ask(self, key: tuple[Partition, int], queue: _Queue, first: HeldBatch) -> None:
         queue.question = self._verifier.ask(
-            key[0], first.in_transaction, first.wait_ms, lambda error: self._told(key, queue, first, error)
+            key[0], first.in_transaction, first.wait_ms, lambda error: self._on_verified(key, queue, first, error)
         )
 
-    def _told(self, key: tuple[Partition, int], queue: _Queue, first: HeldBatch, error: ApiError | None) -> None:
+    def _on_verified(self, key: tuple[Partition, int], queue: _Queue, first: HeldBatch, error: ApiError | None) -> None:
         """The answer for the first batch, and for those of its transaction behind it."""
         queue.question = None
         transaction = first.in_transaction

@@ -17,7 +17,7 @@ from broker.replication.partition import Partition
 from broker.transactions.verification.refusals import marked_meanwhile
 from penstock.errors import ApiError
 
-Told = Callable[[ApiError | None], None]
+OnVerified = Callable[[ApiError | None], None]
 
 
 class InTransaction(NamedTuple):
@@ -31,12 +31,12 @@ class InTransaction(NamedTuple):
 
 
 class Question:
-    """Open from `Verifier.ask` on, until `told` is called or nobody wants to hear it any more."""
+    """Open from `Verifier.ask` on, until `on_verified` is called or nobody wants to hear it any more."""
 
-    __slots__ = ("attempt", "failure", "guard", "in_transaction", "is_open", "partition", "timer", "told")
+    __slots__ = ("attempt", "failure", "guard", "in_transaction", "is_open", "on_verified", "partition", "timer")
 
-    def __init__(self, partition: Partition, in_transaction: InTransaction, told: Told) -> None:
-        self.partition, self.in_transaction, self.told = partition, in_transaction, told
+    def __init__(self, partition: Partition, in_transaction: InTransaction, on_verified: OnVerified) -> None:
+        self.partition, self.in_transaction, self.on_verified = partition, in_transaction, on_verified
         self.attempt = 0
         self.is_open = True
         self.failure: ApiError | None = None

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 from broker.replication.partition import Partition
 from broker.transactions.verification.coordinator_calls import CALL_MS, CoordinatorCalls
-from broker.transactions.verification.questions import InTransaction, Question, Told
+from broker.transactions.verification.questions import InTransaction, OnVerified, Question
 from broker.transactions.verification.refusals import is_no_answer, refusal, time_is_up
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, ResourceExhaustedError
@@ -82,16 +82,18 @@ class Verifier:
         self._failed = self._confirmed = 0
         self._is_stopped = False
 
-    def ask(self, partition: Partition, in_transaction: InTransaction, wait_ms: float, told: Told) -> Question:
-        """Call `told` once, never before this returns: with None if the partition is part of the transaction, and what
-        waits for that may be written now, or with the error. Raises ResourceExhaustedError for too many questions."""
+    def ask(
+        self, partition: Partition, in_transaction: InTransaction, wait_ms: float, on_verified: OnVerified
+    ) -> Question:
+        """Call `on_verified` once, never before this returns: with None if the partition is part of the transaction,
+        and what waits for that may be written now, or with the error. ResourceExhaustedError for too many questions."""
         if self._is_stopped:
             raise time_is_up(partition.topic_partition, None)
         if len(self._open) >= OPEN_MAX:
             raise ResourceExhaustedError(
                 f"{OPEN_MAX} questions to coordinators of transactions are open on this broker; try again"
             )
-        question = Question(partition, in_transaction, told)
+        question = Question(partition, in_transaction, on_verified)
         loop = asyncio.get_running_loop()
         question.timer = loop.call_later(wait_ms / 1000, self._time_up, question)
         self._attempt(question)
@@ -172,7 +174,7 @@ class Verifier:
         else:
             self._failed += 1
         self.withdraw(question)
-        question.told(error)
+        question.on_verified(error)
 
     # -- end -----------------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def _check_news(machine: Machine, replicas: ReplicaParts) -> None:
         for partition in replicas.hosted.all()
         if partition.leading is not None
     }
-    if replicas.news.is_told and replicas.news.led != leads:
+    if replicas.news.is_announced and replicas.news.led != leads:
         raise Violated(f"I57: {machine.name} leads {leads}, and its parts were told of {replicas.news.led}")
 
 

@@ -50,8 +50,8 @@ def create_topics(parts: PlanParts, asked: Asked, body: CreateTopicsRequest) -> 
         made = {topic.name: topic for topic in answer.topics}
     defaults: Defaults = {}
     is_new = any(topic.error is None for topic in made.values())
-    is_told = parts.rights.may(asked.caller, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
-    if is_new and is_told and asked.version >= FIRST_WITH_CONFIGS and len(made) <= NAMES_MAX:
+    may_see_configs = parts.rights.may(asked.caller, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
+    if is_new and may_see_configs and asked.version >= FIRST_WITH_CONFIGS and len(made) <= NAMES_MAX:
         defaults = yield from _defaults(parts.node_id)
     return CreateTopicsResponse(
         topics=[

@@ -50,7 +50,7 @@ def delete_topics(parts: PlanParts, asked: Asked, body: DeleteTopicsRequest) -> 
             rows.append(_row(asked, one.name, one.topic_id, twice))
         else:
             result = results[found]
-            rows.append(_row(asked, one.name or result.name or None, found, _told(one, result.error)))
+            rows.append(_row(asked, one.name or result.name or None, found, _for_caller(one, result.error)))
     return DeleteTopicsResponse(responses=rows)
 
 
@@ -80,7 +80,7 @@ def _resolved(parts: PlanParts, asked: Asked, one: _Named, times: int) -> str | 
     return topic_id or UnknownTopicOrPartitionError(f"topic {one.name[:64]!r} does not exist")
 
 
-def _told(one: _Named, error: ApiError | None) -> ApiError | None:
+def _for_caller(one: _Named, error: ApiError | None) -> ApiError | None:
     """The error for the caller. A caller that gave a name gets one about the name."""
     if one.name is not None and isinstance(error, UnknownTopicIdError):
         return UnknownTopicOrPartitionError(f"topic {one.name[:64]!r} does not exist; was it deleted just now?")

@@ -57,8 +57,8 @@ def describe_configs(asked: Asked, body: DescribeConfigsRequest) -> Plan:
             answer = yield Ask("DescribeConfigs", configs.DescribeConfigsRequest(wanted, body.include_synonyms))
             found = {(one.resource_type, one.resource_name): one for one in answer.resources}
         for resource in some:
-            told = _result(asked, body, resource, found)
-            results.append(encode_element(told, DescribeConfigsResponse, asked.version))
+            element = _result(asked, body, resource, found)
+            results.append(encode_element(element, DescribeConfigsResponse, asked.version))
             yield PAUSE
     return DescribeConfigsResponse(results=results)
 

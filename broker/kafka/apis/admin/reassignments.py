@@ -47,9 +47,9 @@ def alter_partition_reassignments(parts: PlanParts, asked: Asked, body: AlterPar
         request = elections.AlterPartitionReassignmentsRequest(wanted, max(body.timeout_ms, 0))
         results = (yield Ask(API, request)).partitions
     errors = iter([result.error for result in results])
-    told = [(one, refused[at] if at in refused else next(errors)) for at, one in enumerate(named)]
+    answered = [(one, refused[at] if at in refused else next(errors)) for at, one in enumerate(named)]
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=body.allow_replication_factor_change, responses=_by_topic(asked, told)
+        allow_replication_factor_change=body.allow_replication_factor_change, responses=_by_topic(asked, answered)
     )
 
 
@@ -87,10 +87,10 @@ def _factor_changed(image: MetadataImage, asked: elections.ReassignedPartition) 
 
 
 def _by_topic(
-    asked: Asked, told: Iterable[tuple[elections.ReassignedPartition, ApiError | None]]
+    asked: Asked, answered: Iterable[tuple[elections.ReassignedPartition, ApiError | None]]
 ) -> list[ReassignableTopicResponse]:
     topics: dict[str, list[ReassignablePartitionResponse]] = {}
-    for one, error in told:
+    for one, error in answered:
         topics.setdefault(one.topic, []).append(
             ReassignablePartitionResponse(
                 partition_index=one.partition,

@@ -43,10 +43,10 @@ def describe_user_scram_credentials(asked: Asked, body: DescribeUserScramCredent
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _described(told: messages.DescribedUser) -> DescribeUserScramCredentialsResult:
-    infos = [CredentialInfo(mechanism=one.mechanism, iterations=one.iterations) for one in told.credentials]
+def _described(user: messages.DescribedUser) -> DescribeUserScramCredentialsResult:
+    infos = [CredentialInfo(mechanism=one.mechanism, iterations=one.iterations) for one in user.credentials]
     return DescribeUserScramCredentialsResult(
-        user=told.user, error_code=code_of(told.error), error_message=message_of(told.error), credential_infos=infos
+        user=user.user, error_code=code_of(user.error), error_message=message_of(user.error), credential_infos=infos
     )
 
 

@@ -124,11 +124,11 @@ def leave_group(asked: Asked, body: LeaveGroupRequest) -> Plan:
         leaving = tuple(
             messages.LeavingMember(one.member_id, one.group_instance_id, one.reason or "") for one in body.members
         )
-    told: list[MemberResponse] = []
+    answered: list[MemberResponse] = []
     for at in range(0, max(len(leaving), 1), NAMES_MAX):  # the group is checked though nobody leaves
         request = messages.LeaveGroupRequest(body.group_id, leaving[at : at + NAMES_MAX])
         left: messages.LeaveGroupResponse = yield Ask(LEAVE_GROUP.name, request)
-        told += [
+        answered += [
             MemberResponse(
                 member_id=one.member_id,
                 group_instance_id=one.group_instance_id,
@@ -137,8 +137,8 @@ def leave_group(asked: Asked, body: LeaveGroupRequest) -> Plan:
             for one in left.members
         ]
     if asked.version < LEAVE_FIRST_WITH_MANY:
-        return LeaveGroupResponse(error_code=told[0].error_code)
-    return LeaveGroupResponse(members=told)
+        return LeaveGroupResponse(error_code=answered[0].error_code)
+    return LeaveGroupResponse(members=answered)
 
 
 SERVED: Final = (

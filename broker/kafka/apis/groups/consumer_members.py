@@ -40,12 +40,12 @@ def consumer_group_heartbeat(asked: Asked, body: ConsumerGroupHeartbeatRequest) 
         else tuple(messages.TopicIdPartitions(one.topic_id, tuple(one.partitions)) for one in owned),
         may_make_member_id=asked.version < FIRST_WITH_OWN_IDS,
     )
-    told: messages.ConsumerGroupHeartbeatResponse = yield Ask(CONSUMER_GROUP_HEARTBEAT.name, request)
+    answer: messages.ConsumerGroupHeartbeatResponse = yield Ask(CONSUMER_GROUP_HEARTBEAT.name, request)
     return ConsumerGroupHeartbeatResponse(
-        member_id=told.member_id,
-        member_epoch=told.member_epoch,
-        heartbeat_interval_ms=told.heartbeat_interval_ms,
-        assignment=None if told.assignment is None else _assignment(told.assignment),
+        member_id=answer.member_id,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        assignment=None if answer.assignment is None else _assignment(answer.assignment),
     )
 
 

@@ -36,8 +36,8 @@ def find_coordinator(parts: PlanParts, asked: Asked, body: FindCoordinatorReques
     for at in range(0, len(keys), NAMES_MAX):
         some = tuple(keys[at : at + NAMES_MAX])
         request = messages.FindCoordinatorRequest(some, kind)
-        told: messages.FindCoordinatorResponse = yield Ask(FIND_COORDINATOR.name, request)
-        found += [_coordinator(parts, asked, one) for one in told.coordinators]
+        response: messages.FindCoordinatorResponse = yield Ask(FIND_COORDINATOR.name, request)
+        found += [_coordinator(parts, asked, one) for one in response.coordinators]
     return _answer(asked, found)
 
 

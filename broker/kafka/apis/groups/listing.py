@@ -71,8 +71,8 @@ def _in_portions(
     """All results, of several of the node's own requests if they are many."""
     found: list[Any] = []
     for at in range(0, len(names), portion):
-        told = yield Ask(api.name, make(tuple(names[at : at + portion])))
-        found += told.groups
+        response = yield Ask(api.name, make(tuple(names[at : at + portion])))
+        found += response.groups
     return found
 
 
@@ -82,10 +82,11 @@ def _in_portions(
 def describe_groups(parts: PlanParts, asked: Asked, body: classic.DescribeGroupsRequest) -> Plan:
     names = list(dict.fromkeys(body.groups))
     found = yield from _in_portions(DESCRIBE_GROUPS, messages.DescribeGroupsRequest, names, DESCRIBED_MAX)
-    told = body.include_authorized_operations
+    wants_operations = body.include_authorized_operations
     return classic.DescribeGroupsResponse(
         groups=[
-            _classic(asked, one, group_operations(parts, asked, one.group_id) if told else NOT_ASKED) for one in found
+            _classic(asked, one, group_operations(parts, asked, one.group_id) if wants_operations else NOT_ASKED)
+            for one in found
         ]
     )
 
@@ -128,15 +129,15 @@ def _classic(
 
 
 def _not_described(asked: Asked, group_id: str, error: ApiError) -> classic.DescribeGroupsResponseDescribedGroup:
-    told = classic.DescribeGroupsResponseDescribedGroup(group_id=group_id)
+    group = classic.DescribeGroupsResponseDescribedGroup(group_id=group_id)
     if isinstance(error, GroupIdNotFoundError):
-        told.group_state = DEAD
+        group.group_state = DEAD
         if asked.version < FIRST_WITH_NOT_FOUND:
-            return told
-    told.error_code = code_of(error, DESCRIBE_GROUPS.name, asked.version)
+            return group
+    group.error_code = code_of(error, DESCRIBE_GROUPS.name, asked.version)
     if asked.version >= FIRST_WITH_NOT_FOUND:
-        told.error_message = message_of(error)
-    return told
+        group.error_message = message_of(error)
+    return group
 
 
 # -- the consumer protocol ---------------------------------------------------------------------------------------------
@@ -145,10 +146,11 @@ def _not_described(asked: Asked, group_id: str, error: ApiError) -> classic.Desc
 def consumer_group_describe(parts: PlanParts, asked: Asked, body: consumer.ConsumerGroupDescribeRequest) -> Plan:
     names = list(dict.fromkeys(body.group_ids))
     found = yield from _in_portions(DESCRIBE_GROUPS, messages.DescribeGroupsRequest, names, DESCRIBED_MAX)
-    told = body.include_authorized_operations
+    wants_operations = body.include_authorized_operations
     return consumer.ConsumerGroupDescribeResponse(
         groups=[
-            _consumer(asked, one, group_operations(parts, asked, one.group_id) if told else NOT_ASKED) for one in found
+            _consumer(asked, one, group_operations(parts, asked, one.group_id) if wants_operations else NOT_ASKED)
+            for one in found
         ]
     )
 

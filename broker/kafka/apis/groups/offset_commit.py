@@ -44,7 +44,7 @@ def offset_commit(parts: PlanParts, asked: Asked, body: OffsetCommitRequest) -> 
     image = parts.image()
     questions: list[messages.OffsetCommitPartition] = []
     asked_for: list[OffsetCommitResponsePartition] = []
-    response, told = _answer(body)
+    response, answers = _answer(body)
     for number, topic in enumerate(body.topics):
         if is_pause_due(number):
             yield PAUSE
@@ -54,14 +54,14 @@ def offset_commit(parts: PlanParts, asked: Asked, body: OffsetCommitRequest) -> 
             parts.rights.check_topic(asked.caller, OFFSET_COMMIT.name, Operation.READ, name)
             found = found or topic_named(image, name)
         except ApiError as error:
-            _fail(asked, [told[id(part)] for part in topic.partitions], error)
+            _fail(asked, [answers[id(part)] for part in topic.partitions], error)
             continue
         for part in topic.partitions:
             if part.partition_index not in found.partitions:
-                _fail(asked, [told[id(part)]], no_partition(found, part.partition_index))
+                _fail(asked, [answers[id(part)]], no_partition(found, part.partition_index))
             else:
                 questions.append(_question(found, part))
-                asked_for.append(told[id(part)])
+                asked_for.append(answers[id(part)])
     for at in range(0, len(questions), PARTITIONS_MAX):
         some = asked_for[at : at + PARTITIONS_MAX]
         try:
@@ -84,23 +84,23 @@ def is_pipelined(body: OffsetCommitRequest) -> bool:
 
 def offset_commit_failed(asked: Asked, body: OffsetCommitRequest, error: ApiError) -> OffsetCommitResponse:
     """The answer to a request that failed before its plan began: the error for each of its partitions."""
-    response, told = _answer(body)
-    _fail(asked, list(told.values()), error)
+    response, answers = _answer(body)
+    _fail(asked, list(answers.values()), error)
     return response
 
 
 def _answer(body: OffsetCommitRequest) -> tuple[OffsetCommitResponse, dict[int, OffsetCommitResponsePartition]]:
     """The answer without errors, each topic once; and its partitions, by the identity of those of the request."""
     topics: dict[tuple[str, str], OffsetCommitResponseTopic] = {}
-    told: dict[int, OffsetCommitResponsePartition] = {}
+    answers: dict[int, OffsetCommitResponsePartition] = {}
     for topic in body.topics:
         one = topics.setdefault(
             (topic.name, topic.topic_id), OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         )
         for part in topic.partitions:
-            answer = told[id(part)] = OffsetCommitResponsePartition(partition_index=part.partition_index)
+            answer = answers[id(part)] = OffsetCommitResponsePartition(partition_index=part.partition_index)
             one.partitions.append(answer)
-    return OffsetCommitResponse(topics=list(topics.values())), told
+    return OffsetCommitResponse(topics=list(topics.values())), answers
 
 
 def _fail(asked: Asked, answers: list[OffsetCommitResponsePartition], error: ApiError) -> None:

@@ -33,12 +33,12 @@ def offset_delete(parts: PlanParts, asked: Asked, body: OffsetDeleteRequest) -> 
     topics: dict[str, OffsetDeleteResponseTopic] = {}
     wanted: list[tuple[TopicPartition, OffsetDeleteResponsePartition]] = []
     for topic in body.topics:
-        told = topics.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name)).partitions
+        rows = topics.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name)).partitions
         for part in topic.partitions:
             if is_pause_due(next(numbers)):
                 yield PAUSE
             answer = OffsetDeleteResponsePartition(partition_index=part.partition_index)
-            told.append(answer)
+            rows.append(answer)
             try:
                 parts.rights.check_topic(asked.caller, OFFSET_DELETE.name, Operation.READ, topic.name)
             except ApiError as error:

@@ -101,7 +101,7 @@ class FetchPlans:
         if body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_bytes {body.max_bytes} is negative")
         read_committed = reads_committed(body.isolation_level)
-        told: ours.FetchResponse = yield Ask(
+        response: ours.FetchResponse = yield Ask(
             "FetchConsumer",
             ours.FetchRequest(
                 CONSUMER_REPLICA_ID,
@@ -117,7 +117,7 @@ class FetchPlans:
             ),
             session,
         )
-        return answer_to(asked, body, told.partitions, self._parts)
+        return answer_to(asked, body, response.partitions, self._parts)
 
 
 class _Kept:

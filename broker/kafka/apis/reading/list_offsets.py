@@ -63,7 +63,7 @@ class ListOffsetsPlans:
     def __call__(self, asked: Asked, body: ListOffsetsRequest) -> Plan:
         image = self._parts.image()
         named = Counter((topic.name, one.partition_index) for topic in body.topics for one in topic.partitions)
-        told, questions, numbers = [], [], count()
+        rows, questions, numbers = [], [], count()
         for topic in body.topics:
             answers = []
             for one in topic.partitions:
@@ -81,10 +81,10 @@ class ListOffsetsPlans:
                     continue
                 if question is not None:
                     questions.append((question, answer))
-            told.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+            rows.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         for at in range(0, len(questions), PORTION):
             yield from self._ask(asked, body, questions[at : at + PORTION])
-        return ListOffsetsResponse(topics=told)
+        return ListOffsetsResponse(topics=rows)
 
     def _ask(
         self,

@@ -39,12 +39,12 @@ class OffsetForLeaderEpochPlans:
 
     def __call__(self, asked: Asked, body: OffsetForLeaderEpochRequest) -> Plan:
         image = self._parts.image()
-        told, questions, answers = [], [], []
+        rows, questions, answers = [], [], []
         for number, topic in enumerate(body.topics):
             if is_pause_due(number):
                 yield PAUSE
             parts = [OffsetForLeaderEpochResponseEpochEndOffset(partition=one.partition) for one in topic.partitions]
-            told.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=parts))
+            rows.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=parts))
             try:
                 self._parts.rights.check_topic(asked.caller, API, Operation.DESCRIBE, topic.topic)
                 topic_id = topic_named(image, topic.topic).topic_id
@@ -66,7 +66,7 @@ class OffsetForLeaderEpochPlans:
                 request.partitions, found.partitions, answers[at : at + PORTION], strict=True
             ):
                 self._tell(asked, question.topic_id, result, part)
-        return OffsetForLeaderEpochResponse(topics=told)
+        return OffsetForLeaderEpochResponse(topics=rows)
 
     def _tell(
         self,

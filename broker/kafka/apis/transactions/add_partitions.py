@@ -69,8 +69,8 @@ def add_partitions_to_txn(parts: PlanParts, asked: Asked, body: AddPartitionsToT
         request = messages.AddPartitionsToTxnRequest(tuple(one.request for one in some), waits=True)
         made: messages.AddPartitionsToTxnResponse = yield Ask(ADD_PARTITIONS_TO_TXN.name, request)
         for one, result in zip(some, made.transactions, strict=True):
-            for place, told in zip(one.places, result.partitions, strict=True):
-                place.partition_error_code = code_of(told.error, ADD_PARTITIONS_TO_TXN.name, asked.version)
+            for place, answered in zip(one.places, result.partitions, strict=True):
+                place.partition_error_code = code_of(answered.error, ADD_PARTITIONS_TO_TXN.name, asked.version)
     return _answer(asked, named)
 
 

@@ -31,8 +31,8 @@ def describe_transactions(asked: Asked, body: DescribeTransactionsRequest) -> Pl
     found: list[DescribeTransactionsResponseTransactionState] = []
     for at in range(0, len(ids), DESCRIBED_MAX):
         request = messages.DescribeTransactionsRequest(tuple(ids[at : at + DESCRIBED_MAX]))
-        told: messages.DescribeTransactionsResponse = yield Ask(DESCRIBE_TRANSACTIONS.name, request)
-        found += [_described(asked, one) for one in told.transactions]
+        response: messages.DescribeTransactionsResponse = yield Ask(DESCRIBE_TRANSACTIONS.name, request)
+        found += [_described(asked, one) for one in response.transactions]
     return DescribeTransactionsResponse(transaction_states=found)
 
 

@@ -81,10 +81,10 @@ def _placed(response: TxnOffsetCommitResponse, body: TxnOffsetCommitRequest) -> 
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     found = []
     for topic in body.topics:
-        told = topics.setdefault(topic.name, TxnOffsetCommitResponseTopic(name=topic.name)).partitions
+        rows = topics.setdefault(topic.name, TxnOffsetCommitResponseTopic(name=topic.name)).partitions
         for part in topic.partitions:
             place = TxnOffsetCommitResponsePartition(partition_index=part.partition_index)
-            told.append(place)
+            rows.append(place)
             found.append((topic.name, place, part))
     response.topics = list(topics.values())
     return found

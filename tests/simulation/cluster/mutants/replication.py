@@ -313,7 +313,7 @@ REPLICATION = (
     Mutant(
         "a newer epoch of the same leader is not told",
         "this project's own: a part that fences what it does by the leader epoch goes on with an old one",
-        (Edit(RoleNews._tell_of, "if now == told:", "if now == told or (now and told):"),),
+        (Edit(RoleNews._announce, "if now == announced:", "if now == announced or (now and announced):"),),
         (*CUTS, *CRASHES),
     ),
     Mutant(

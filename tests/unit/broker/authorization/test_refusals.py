@@ -80,7 +80,7 @@ def test_the_refusals_of_one_request_are_bounded_and_counted(caplog: pytest.LogC
     judge = Judge(Authorizer(dict).rights_of("User:bob", "10.0.0.7"), EMPTY_IMAGE)
     errors = [judge.refusal(Operation.WRITE, ResourceType.TOPIC, f"t{n}") for n in range(NOTED_MAX + 20)]
     assert all(isinstance(error, TopicAuthorizationFailedError) for error in errors)
-    assert len(judge.refused) == NOTED_MAX and judge.untold == 20
+    assert len(judge.refused) == NOTED_MAX and judge.more_refused == 20
     refusals = Refusals(AuditLog(ManualClock().now_ms))
-    refusals.note(of("User:bob"), "Produce", judge.refused, judge.untold)
+    refusals.note(of("User:bob"), "Produce", judge.refused, judge.more_refused)
     assert refusals.statistics(0).topics == NOTED_MAX + 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.jobs.wall_clock import JUMP_MS_MAX, UNTOLD_MS, WallClockGuard
+from broker.jobs.wall_clock import JUMP_MS_MAX, UNCOMPARED_MS, WallClockGuard
 from penstock.clock import ManualClock
 from penstock.messages.nodes.brokers import CalendarVerdict as Verdict
 
@@ -218,7 +218,7 @@ def test_a_calendar_that_nobody_compares_for_minutes_is_told_as_a_fault_because_
     clock.advance(HOUR_MS)
     judge(guard, Verdict.UNSETTLED)
     assert guard.believed_wall_ms() is None and not guard.fault
-    clock.advance(UNTOLD_MS)
+    clock.advance(UNCOMPARED_MS)
     assert guard.fault
 
 

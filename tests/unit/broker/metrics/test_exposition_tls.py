@@ -45,7 +45,7 @@ def served() -> Iterator[Served]:
         assert own is not None
         registry = CollectorRegistry()
         Gauge("one", "It is one.", registry=registry).set(1)
-        stops.append(serve_pages(endpoint, registry, {}, ServerContexts(own), PageLimits(told_every_s=0)))
+        stops.append(serve_pages(endpoint, registry, {}, ServerContexts(own), PageLimits(logged_every_s=0)))
         return endpoint, certificates, files
 
     yield serve

@@ -13,7 +13,7 @@ import pytest
 from broker.config.config import parse_config
 from broker.connections.listener_limits import shared_by_clients
 from broker.grpc.broker_listeners import ServedListeners
-from broker.kafka.connection.named_partitions import NAMED, TOLD_MAX, arrivals_of
+from broker.kafka.connection.named_partitions import METADATA_NAMED_MAX, NAMED, arrivals_of
 from broker.kafka.schemas.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from broker.kafka.schemas.groups import offsets as kafka_groups
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
@@ -287,7 +287,7 @@ def test_a_broker_waits_at_a_coordinator_and_at_no_leader() -> None:
 
 
 def test_metadata_names_partitions_of_known_topics_alone_and_a_limited_number() -> None:
-    numbers = {number: state() for number in range(TOLD_MAX + 10)}
+    numbers = {number: state() for number in range(METADATA_NAMED_MAX + 10)}
     topic = TopicImage("t", TOPIC_ID, numbers)
     image = replace(EMPTY_IMAGE, topics_by_name={"t": topic}, topics_by_id={TOPIC_ID: topic})
 
@@ -304,7 +304,7 @@ def test_metadata_names_partitions_of_known_topics_alone_and_a_limited_number() 
             await waiting
             named = arrivals.named.pop()
             assert named.operation is Operation.DESCRIBE
-            assert [number for _, _, number, _ in named.partitions] == list(range(TOLD_MAX))
+            assert [number for _, _, number, _ in named.partitions] == list(range(METADATA_NAMED_MAX))
 
     asyncio.run(test())
 

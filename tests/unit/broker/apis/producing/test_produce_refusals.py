@@ -132,7 +132,7 @@ def test_no_client_writes_to_a_topic_of_the_clusters_own_though_it_be_led_here(a
             (failure,) = request.failures
             assert isinstance(failure, InvalidTopicError) and failure.nothing_written
             response: Any = request.response
-            (result,) = response.partitions if acks else response.untold
+            (result,) = response.partitions if acks else response.unanswered
             assert result.error is failure and (acks or not response.partitions)
             assert at.replicas.parts.hosted.get(key, "offsets").log.log_end_offset == 0
 

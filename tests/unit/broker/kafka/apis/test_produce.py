@@ -199,8 +199,8 @@ def test_a_transactional_id_without_such_batches_does_no_harm() -> None:
 def test_acks_0_gets_no_answer() -> None:
     plan = planned(9, request(("t", 0), acks=0))
     first_ask(plan, "Produce")
-    untold = [PartitionProduceResult(TopicPartition("t", 0), None, 1)]
-    assert ended(plan, ProduceResponse(untold=untold)) is None
+    unanswered = [PartitionProduceResult(TopicPartition("t", 0), None, 1)]
+    assert ended(plan, ProduceResponse(unanswered=unanswered)) is None
 
 
 def ends_with(error: str, plan: Plan, answer: Any = None) -> None:
@@ -211,7 +211,7 @@ def ends_with(error: str, plan: Plan, answer: Any = None) -> None:
 def test_an_error_with_acks_0_ends_the_connection() -> None:
     ends_with("no topic 'gone'", planned(9, request(("gone", 0), acks=0)))
     for answer in (
-        ProduceResponse(untold=[PartitionProduceResult(TopicPartition("t", 0), KafkaStorageError("EIO"))]),
+        ProduceResponse(unanswered=[PartitionProduceResult(TopicPartition("t", 0), KafkaStorageError("EIO"))]),
         KafkaStorageError("EIO"),
     ):
         plan = planned(9, request(("t", 0), acks=0))

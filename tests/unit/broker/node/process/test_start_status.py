@@ -27,7 +27,7 @@ def test_the_status_says_how_many_logs_are_left_in_each_log_dir_that_is_not_done
         LoadProgress("/b", 2, 2, 1 << 20, was_clean=True),
         LoadProgress("/a", 40, 40, 1 << 20, was_clean=False),
     ):
-        status.told(progress)
+        status.note(progress)
     assert said == [
         "opening logs: 40 of 40 left to check after an unclean stop in /a",
         "opening logs: 40 of 40 left to check after an unclean stop in /a, 2 of 2 left in /b",
@@ -40,7 +40,7 @@ def test_a_start_that_gets_on_asks_for_more_time_and_one_that_does_not_asks_for_
     asked: list[int] = []
     clock = ManualClock()
     status = StartStatus(lambda line: None, asked.append, clock)
-    status.told(LoadProgress("/a", 0, 1, 0, was_clean=False))
+    status.note(LoadProgress("/a", 0, 1, 0, was_clean=False))
     for _ in range(1_000):
         status.gets_on()
     assert asked == [SEGMENT_SECONDS]

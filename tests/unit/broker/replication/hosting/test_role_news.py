@@ -48,9 +48,9 @@ class Broker:
 
     async def news(self) -> list[str]:
         """The news since the last call."""
-        assert not self.replicas.parts.news.is_told and self.heard == [], "only in a later turn of the loop"
+        assert not self.replicas.parts.news.is_announced and self.heard == [], "only in a later turn of the loop"
         await asyncio.sleep(0)
-        assert self.replicas.parts.news.is_told
+        assert self.replicas.parts.news.is_announced
         heard, self.heard = self.heard, []
         return heard
 

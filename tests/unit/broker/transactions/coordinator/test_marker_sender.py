@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from broker.transactions.coordinator import marker_calls
-from broker.transactions.coordinator.marker_sender import TOLD_ATTEMPTS
+from broker.transactions.coordinator.marker_sender import FAILING_ATTEMPTS
 from metadata.records import RegisterBrokerRecord, UnregisterBrokerRecord
 from penstock.errors import ApiError, NotEnoughReplicasError, TransactionCoordinatorFencedError
 from penstock.types import NO_LEADER, TopicPartition
@@ -95,7 +95,7 @@ def test_a_partition_that_fails_is_asked_again_alone_and_for_ever(error: ApiErro
         assert len(leaders.ended) == 20 and "stuck" not in leaders.ended
         assert leaders.written.count(("7 commit", T[0])) == 2, "of the stuck one and of txn-7, each once"
         assert (leaders.sender.failing, leaders.sender.open_partitions) == (1, 1)
-        assert leaders.sender.failures > TOLD_ATTEMPTS and leaders.sender.oldest_ms >= 60_000
+        assert leaders.sender.failures > FAILING_ATTEMPTS and leaders.sender.oldest_ms >= 60_000
         leaders.say = lambda broker_id, partition: None
         await asyncio.sleep(2)
         assert "stuck" in leaders.ended and leaders.sender.failing == leaders.sender.open_partitions == 0

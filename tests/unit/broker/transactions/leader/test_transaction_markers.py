@@ -13,7 +13,7 @@ import pytest
 from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.leader.purgatory import Waiter
-from broker.replication.leader.transaction_guards import ENDS_MAX, ToldEnd, TransactionGuards
+from broker.replication.leader.transaction_guards import ENDS_MAX, DecidedEnd, TransactionGuards
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.leader.transaction_markers import MARKER_WAIT_MS, TransactionMarkersApi
@@ -288,7 +288,7 @@ def test_an_end_by_a_coordinator_whose_calendar_is_behind_is_told_when_it_is_com
     async def main() -> None:
         stage = Stage(tmp_path)
         partition = stage.partitions[HERE]
-        partition.guards.told_end(7, ToldEnd(11, 50))
+        partition.guards.note_end(7, DecidedEnd(11, 50))
         open_transaction(stage, HERE)
         asked = [stage.ask(decided(40, HERE, coordinator_epoch=12)) for _ in range(2)]
         assert not any(request.is_complete for request in asked), "it is not committed"
@@ -300,17 +300,17 @@ def test_an_end_by_a_coordinator_whose_calendar_is_behind_is_told_when_it_is_com
 
 def test_the_newest_end_counts_whichever_was_told_last() -> None:
     guards = TransactionGuards()
-    for end in (ToldEnd(4, 50), ToldEnd(5, 30), ToldEnd(5, 20), ToldEnd(4, 60)):
-        guards.told_end(7, end)
-    assert guards.is_late(7, ToldEnd(5, 30)) and not guards.is_late(7, ToldEnd(5, 31))
-    assert not guards.is_late(7, ToldEnd(4, 50)), "the log refuses what an earlier coordinator sends"
+    for end in (DecidedEnd(4, 50), DecidedEnd(5, 30), DecidedEnd(5, 20), DecidedEnd(4, 60)):
+        guards.note_end(7, end)
+    assert guards.is_late(7, DecidedEnd(5, 30)) and not guards.is_late(7, DecidedEnd(5, 31))
+    assert not guards.is_late(7, DecidedEnd(4, 50)), "the log refuses what an earlier coordinator sends"
 
 
 def test_ends_that_were_told_are_forgotten_beyond_a_number_and_with_the_lead() -> None:
-    guards, end = TransactionGuards(), ToldEnd(11, 50)
+    guards, end = TransactionGuards(), DecidedEnd(11, 50)
     for producer_id in range(ENDS_MAX + 1):
-        guards.told_end(producer_id, end)
-    assert not guards.is_late(0, end) and guards.is_late(1, end) and not guards.is_late(1, ToldEnd(11, 51))
-    assert not guards.is_late(1, ToldEnd(11, 0)), "an older coordinator does not tell when"
+        guards.note_end(producer_id, end)
+    assert not guards.is_late(0, end) and guards.is_late(1, end) and not guards.is_late(1, DecidedEnd(11, 51))
+    assert not guards.is_late(1, DecidedEnd(11, 0)), "an older coordinator does not tell when"
     guards.end_all()
     assert not guards.is_late(ENDS_MAX, end)
