@@ -106,7 +106,7 @@ def _taken(weights: list[int], wanted: int) -> int:
     return taken
 
 
-def told_dirs(loads: tuple[DirLoad, ...]) -> str:
+def dirs_text(loads: tuple[DirLoad, ...]) -> str:
     """The sizes of the emptiest and of the fullest log dir, each divided by the mean."""
     sizes = [load.size_bytes for load in loads]
     mean = sum(sizes) / len(sizes)
@@ -125,7 +125,7 @@ def run_dirs(replicas: int) -> None:
             f"{least_moves(broker):,}",
             f"{plan.bytes_to_copy / 1e9:,.0f}",
         )
-        print(" | ".join((f"{replicas:,}", name, *numbers, told_dirs(plan.before), told_dirs(plan.after))), flush=True)
+        print(" | ".join((f"{replicas:,}", name, *numbers, dirs_text(plan.before), dirs_text(plan.after))), flush=True)
 
 
 def main() -> None:

@@ -197,8 +197,8 @@ def _complain(error: Exception, text: str, exit_code: int, as_json: bool) -> int
     code."""
     line = "penstock: " + one_line(" ".join(text.splitlines())) + "\n"
     if as_json:
-        told = {"name": type(error).__name__, "message": " ".join(text.splitlines()), "exit_code": exit_code}
-        line = json_line({"error": told})
+        shown = {"name": type(error).__name__, "message": " ".join(text.splitlines()), "exit_code": exit_code}
+        line = json_line({"error": shown})
     with contextlib.suppress(OSError):
         sys.stderr.write(line)
     return exit_code

@@ -133,11 +133,11 @@ def _change_cordons(
         for broker_id in dict.fromkeys(broker_ids):
             value = change(Cordons(admin, broker_id, dry_run=dry_run), dirs)
             what = {EVERY_DIR: "the whole broker", "": "nothing"}.get(value, value)
-            told = f"broker {broker_id}: {what} {'would be' if dry_run else 'is'} cordoned"
-            done += [] if dry_run else [told]
+            text = f"broker {broker_id}: {what} {'would be' if dry_run else 'is'} cordoned"
+            done += [] if dry_run else [text]
             shown.append({"broker": broker_id, "cordoned.log.dirs": value, "dry_run": dry_run})
             if not as_json:
-                say(told)
+                say(text)
     if as_json:
         print_json(only_or_all(shown))
 
@@ -211,5 +211,5 @@ def _row(described: BrokerDescription) -> tuple[object, ...]:
 
 def _print(rows: Sequence[tuple[object, ...]], as_json: bool) -> None:
     """The rows as objects, or as a table in which a person reads yes or no."""
-    told = {True: "yes", False: "no"}
-    print_rows(COLUMNS, rows if as_json else [(*row, told[bool(is_cordoned)]) for *row, is_cordoned in rows], as_json)
+    words = {True: "yes", False: "no"}
+    print_rows(COLUMNS, rows if as_json else [(*row, words[bool(is_cordoned)]) for *row, is_cordoned in rows], as_json)

@@ -74,7 +74,7 @@ def upgrade(
     with patient_admin(bootstrap) as admin:
         levels = _wanted(admin, feature, release_version, raises=True)
         found = admin.upgrade_features(levels, dry_run=dry_run) if levels else None
-    _told(found, dry_run=dry_run, as_json=as_json)
+    _show(found, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
@@ -99,7 +99,7 @@ def downgrade(
             lost = admin.downgrade_features(levels, unsafe=True, dry_run=True).lost
             agree([f"lost: {line}" for line in lost], "Lower the levels?", yes=yes)
         found = admin.downgrade_features(levels, unsafe=unsafe, dry_run=dry_run) if levels else None
-    _told(found, dry_run=dry_run, as_json=as_json)
+    _show(found, dry_run=dry_run, as_json=as_json)
 
 
 def _wanted(admin: Admin, features: Sequence[str] | None, release: str, *, raises: bool) -> Mapping[str, int]:
@@ -134,7 +134,7 @@ def _parsed(features: Sequence[str]) -> Mapping[str, int]:
     return levels
 
 
-def _told(found: FeatureChanges | None, *, dry_run: bool, as_json: bool) -> None:
+def _show(found: FeatureChanges | None, *, dry_run: bool, as_json: bool) -> None:
     if found is None:
         if as_json:
             print_json({"changes": [], "dry_run": dry_run})

@@ -225,7 +225,7 @@ def wait_for_moves(admin: Admin, broker: int, wanted: Mapping[TopicPartition, st
                 said_at = time.monotonic()
                 waits = next((copy.waits_for for copy in coming.values() if copy.waits_for), "")
                 note(
-                    f"{len(coming)} replicas still move, one is {min(coming)}; {pace.told()}"
+                    f"{len(coming)} replicas still move, one is {min(coming)}; {pace.text()}"
                     + (f"; one waits: {waits}" if waits else "")
                     + ". They go on without this command; `penstock log-dirs describe --replicas` shows them"
                 )

@@ -81,12 +81,12 @@ def create(
             done += [f"created {name}"] if is_new and not dry_run else []
             shown.append({**topic_json(topic), "created": is_new and not dry_run, "dry_run": dry_run})
             if not as_json:
-                say(_told(topic, is_new=is_new, dry_run=dry_run))
+                say(_text(topic, is_new=is_new, dry_run=dry_run))
     if as_json:
         print_json(only_or_all(shown))
 
 
-def _told(topic: TopicDescription, *, is_new: bool, dry_run: bool) -> str:
+def _text(topic: TopicDescription, *, is_new: bool, dry_run: bool) -> str:
     if is_new and dry_run:
         return f"{topic.name} could be created; nothing was changed"
     counts = f"{topic.partition_count} partitions, {topic.replication_factor} replicas, id {topic.topic_id}"

@@ -37,7 +37,7 @@ NAMING: Final = frozenset(
     ]
 )
 """The keys of requests and answers that name what is acted on."""
-TOLD: Final = ("request", "operation", "mechanism", "why", "left_out")
+SHOWN_KEYS: Final = ("request", "operation", "mechanism", "why", "left_out")
 """The keys that say more about the act, the request first."""
 GOOD: Final = ("done", "checked", "logged in")
 
@@ -118,7 +118,7 @@ def _names(part: Any, depth: int) -> Iterator[str]:
 
 def _request(line: dict[str, Any]) -> str:
     parts = []
-    for key in TOLD:
+    for key in SHOWN_KEYS:
         if key in line:
             value = line[key]
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -98,16 +98,16 @@ Change = TopicMade | MorePartitions | TopicGone | ConfigChanges | QuotaChanges |
 
 @dataclass(frozen=True, slots=True)
 class ApplyStep:
-    """One step; `name` and `told` are for people and scripts."""
+    """One step; `name` and `what` are for people and scripts."""
 
     kind: DeclaredKind
     act: Act
     name: str
-    told: str
+    what: str
     change: Change
 
     def __str__(self) -> str:
-        return f"{self.act} {self.kind} {self.name}: {self.told}"
+        return f"{self.act} {self.kind} {self.name}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _topics(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyStep |
     for name, topic in sorted(wanted.topics.items()):
         there = found.topics.get(name)
         if there is None:
-            yield ApplyStep(DeclaredKind.TOPICS, Act.CREATE, name, _told_topic(topic), TopicMade(topic))
+            yield ApplyStep(DeclaredKind.TOPICS, Act.CREATE, name, _topic_text(topic), TopicMade(topic))
             continue
         yield from _numbers(topic, there)
         yield from _config_step(name, None, topic.config, there.config)
@@ -221,12 +221,12 @@ def _config_step(
 ) -> Iterator[ApplyStep]:
     changes = {key: value for key, value in sorted(wanted.items()) if there.get(key) != value}
     if changes:
-        told = ", ".join(f"{key} = {value} ({_was(there.get(key))})" for key, value in changes.items())
+        what = ", ".join(f"{key} = {value} ({_was(there.get(key))})" for key, value in changes.items())
         yield ApplyStep(
             DeclaredKind.CONFIGS,
             Act.CHANGE,
             topic if topic is not None else _broker(broker_id),
-            told,
+            what,
             ConfigChanges(topic, broker_id, dict(changes)),
         )
 
@@ -239,8 +239,8 @@ def _quotas(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyStep]:
         changes = {key: value for key, value in sorted(values.items()) if there.get(key) != value}
         if changes:
             act = Act.CHANGE if there else Act.CREATE
-            told = ", ".join(f"{key} = {_rate(value)} ({_was(there.get(key))})" for key, value in changes.items())
-            yield ApplyStep(DeclaredKind.QUOTAS, act, str(entity), told, QuotaChanges(entity, dict(changes)))
+            what = ", ".join(f"{key} = {_rate(value)} ({_was(there.get(key))})" for key, value in changes.items())
+            yield ApplyStep(DeclaredKind.QUOTAS, act, str(entity), what, QuotaChanges(entity, dict(changes)))
 
 
 def _acls(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyStep | Impossible]:
@@ -300,8 +300,8 @@ def _pruned(wanted: DeclaredState, found: DeclaredState, options: PlanOptions) -
     if DeclaredKind.TOPICS in prune and found.sees(DeclaredKind.TOPICS):
         for name, topic in sorted(found.topics.items()):
             if name not in wanted.topics:
-                told = f"{topic.partitions} partitions and ALL THEIR RECORDS"
-                yield ApplyStep(DeclaredKind.TOPICS, Act.DELETE, name, told, TopicGone(name))
+                what = f"{topic.partitions} partitions and ALL THEIR RECORDS"
+                yield ApplyStep(DeclaredKind.TOPICS, Act.DELETE, name, what, TopicGone(name))
 
 
 def _acls_gone(wanted: DeclaredState, found: DeclaredState, caller: str) -> Iterator[ApplyStep | Impossible]:
@@ -333,9 +333,9 @@ def _quotas_gone(wanted: DeclaredState, found: DeclaredState) -> Iterator[ApplyS
     for entity, there in sorted(found.quotas.items(), key=lambda one: one[0].parts):
         gone = sorted(there.keys() - wanted.quotas.get(entity, {}).keys())
         if gone:
-            told = ", ".join(f"{key} ({_was(there[key])})" for key in gone)
+            what = ", ".join(f"{key} ({_was(there[key])})" for key in gone)
             yield ApplyStep(
-                DeclaredKind.QUOTAS, Act.DELETE, str(entity), told, QuotaChanges(entity, dict.fromkeys(gone))
+                DeclaredKind.QUOTAS, Act.DELETE, str(entity), what, QuotaChanges(entity, dict.fromkeys(gone))
             )
 
 
@@ -353,10 +353,10 @@ def _keys_of(
 ) -> Iterator[ApplyStep]:
     gone = sorted(there.keys() - wanted.keys())
     if gone:
-        told = ", ".join(f"{key} (was {there[key]})" for key in gone)
+        what = ", ".join(f"{key} (was {there[key]})" for key in gone)
         name = topic if topic is not None else _broker(broker_id)
         yield ApplyStep(
-            DeclaredKind.CONFIGS, Act.DELETE, name, told, ConfigChanges(topic, broker_id, dict.fromkeys(gone))
+            DeclaredKind.CONFIGS, Act.DELETE, name, what, ConfigChanges(topic, broker_id, dict.fromkeys(gone))
         )
 
 
@@ -376,7 +376,7 @@ def _rate(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def _told_topic(topic: DeclaredTopic) -> str:
+def _topic_text(topic: DeclaredTopic) -> str:
     numbers = [
         f"{topic.partitions} partitions" if topic.partitions is not None else "",
         f"{topic.replication_factor} replicas" if topic.replication_factor is not None else "",

@@ -28,13 +28,13 @@ def write_declared(state: DeclaredState) -> str:
 
 
 def _comments(state: DeclaredState) -> Iterator[str]:
-    told = [f"# {kind} are not in this file: {_one_line(why)}\n" for kind, why in sorted(state.unseen.items())]
-    told += [
+    lines = [f"# {kind} are not in this file: {_one_line(why)}\n" for kind, why in sorted(state.unseen.items())]
+    lines += [
         f"# the configuration of broker {broker_id} is not in this file: {_one_line(why)}\n"
         for broker_id, why in sorted(state.unseen_brokers.items())
     ]
-    if told:
-        yield "".join(told)
+    if lines:
+        yield "".join(lines)
 
 
 def _topics(state: DeclaredState) -> Iterator[str]:

@@ -136,8 +136,8 @@ class Api(Generic[Q, A]):
 
     def sender_of(self, request: Q) -> int | None:
         """The node that a request between nodes says it is from; None if it does not say."""
-        told = self.sender or self.replica_id
-        return None if told is None else told(request)
+        sender = self.sender or self.replica_id
+        return None if sender is None else sender(request)
 
     @property
     def waits(self) -> bool:

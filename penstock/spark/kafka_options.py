@@ -175,12 +175,12 @@ def size_option(given: Mapping[str, str], name: str) -> int:
     return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
 
 
-_told: set[str] = set()
+_logged: set[str] = set()
 
 
 def warn_once(sentences: Iterable[str]) -> None:
     """Logs each sentence once in this process."""
     for sentence in sentences:
-        if sentence not in _told:
-            _told.add(sentence)
+        if sentence not in _logged:
+            _logged.add(sentence)
             _log.warning("%s", sentence)

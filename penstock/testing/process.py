@@ -279,8 +279,8 @@ def _wait_until_stopped(pid: int) -> None:
         return
     deadline = time.monotonic() + STOP_TIMEOUT_S  # macOS has it from Python 3.13 on
     while time.monotonic() < deadline:
-        told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-        if told.stdout.strip()[:1] in ("T", "Z", ""):
+        done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        if done.stdout.strip()[:1] in ("T", "Z", ""):
             return
         time.sleep(EXIT_POLL_S)
 

@@ -69,7 +69,7 @@ def produce_response_to_bytes(correlation_id: int, response: ProduceResponse) ->
         throttle_time_ms=response.throttle_time_ms,
     )
     for result in response.partitions:
-        told = message.partitions.add(
+        row = message.partitions.add(
             topic=result.partition.topic,
             partition=result.partition.partition,
             error=error_to_message(result.error),
@@ -79,7 +79,7 @@ def produce_response_to_bytes(correlation_id: int, response: ProduceResponse) ->
         )
         if result.error is not None:
             for bad in result.error.record_errors:
-                told.record_errors.add(batch_index=bad.batch_index, message=bad.message)
+                row.record_errors.add(batch_index=bad.batch_index, message=bad.message)
     return message.SerializeToString()
 
 

@@ -17,8 +17,8 @@ class TopicExistsError(ApiError, code=36, name="TOPIC_ALREADY_EXISTS"):
 
     def of_repetition(self) -> TopicExistsError:
         """The answer to a later attempt: the topic may be that of an earlier one, whose answer was lost."""
-        told = "; or use it: an earlier attempt, whose answer was lost, may have created it"
-        return self if str(self).endswith(told) else TopicExistsError(f"{self}{told}")
+        remedy = "; or use it: an earlier attempt, whose answer was lost, may have created it"
+        return self if str(self).endswith(remedy) else TopicExistsError(f"{self}{remedy}")
 
 
 class InvalidPartitionsError(ApiError, code=37, name="INVALID_PARTITIONS"):

@@ -250,7 +250,7 @@ class WorldProducer:
             except ProducerFencedError as error:
                 self.core.on_not_ended(error)
             answer = EndTxnResponse(1, self._epoch)
-        self.core.on_ended(answer, is_told=interruption is None)
+        self.core.on_ended(answer, is_awaited=interruption is None)
         if interruption is not None:
             raise interruption
         self.world.moment()

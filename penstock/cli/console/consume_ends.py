@@ -41,7 +41,7 @@ class Leaders:
         self._numbers, self._places = numbers, places or {}
         self._clock = clock
         self._looked_ms = 0
-        self._told: set[TopicPartition] = set()
+        self._noted: set[TopicPartition] = set()
         self.offline: dict[TopicPartition, str] = {}
 
     def look(self) -> list[TopicPartition]:
@@ -54,9 +54,9 @@ class Leaders:
         }
         self.offline = {tp: str(info.error or "no leader now") for tp, info in found.items() if info.leader_id < 0}
         for tp, why in self.offline.items():
-            if tp not in self._told:
+            if tp not in self._noted:
                 note(f"{tp} cannot be read now: it has {why}. The other partitions are read")
-        self._told.update(self.offline)
+        self._noted.update(self.offline)
         return list(found)
 
     def _chosen(self, topic: TopicDescription) -> Sequence[PartitionInfo]:

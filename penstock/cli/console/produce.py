@@ -52,7 +52,7 @@ BUFFER_BYTES = 64 * 1024 * 1024
 FAILURES_SHOWN_MAX = 10
 """The most failures shown in one run. All chunks in flight fail together, and the command ends with the first error."""
 
-REFUSAL_TOLD_S = 0.5
+REFUSAL_SHOWN_S = 0.5
 """The time after a refusal at which open input counts as typed by hand, or as coming from a program that runs on."""
 
 KeySeparator = Annotated[
@@ -135,10 +135,10 @@ def produce(
         shape = JsonShape(partition, by_key=by_key)
     elif by_key:
         raise ConfigError("--by-key is for records that name their partition: it needs --json")
-    told = _record_limit(bootstrap, topic)
-    limit = told or RECORD_BYTES_MAX
+    topic_limit = _record_limit(bootstrap, topic)
+    limit = topic_limit or RECORD_BYTES_MAX
     if isinstance(shape, LineShape):
-        shape = replace(shape, batch_bytes_max=told)
+        shape = replace(shape, batch_bytes_max=topic_limit)
     sizes = {"max_request_size": limit, "buffer_memory": max(BUFFER_BYTES, 2 * limit)}
     acked = _write(bootstrap, topic, shape, {"acks": acks, "compression_type": compression, **sizes})
     if as_json:
@@ -190,7 +190,7 @@ def _write(bootstrap: str, topic: str, shape: InputShape, options: dict[str, Any
                 error.add_note(f"{flow.acked} records were acked; the records after them may or may not be written")
             if isinstance(shape, LineShape) and shape.has_no_key and isinstance(error, InvalidRecordError):
                 error.add_note("a compacted topic needs a key in every record: give --key-separator SEP or --key TEXT")
-            if error is failures.told:
+            if error is failures.shown:
                 error.args = ("not every line was written, as said above",)
             raise
         except KeyboardInterrupt:
@@ -243,7 +243,7 @@ class FailureReport:
 
     def __init__(self) -> None:
         self.line_count = self._shown = 0
-        self.told: PenstockError | None = None  # the first failure, once it was reported
+        self.shown: PenstockError | None = None  # the first failure, once it was reported
         self._refusal: threading.Timer | None = None
 
     def watch(self, future: BulkFuture | RecordFuture, line_count: int) -> None:
@@ -257,26 +257,26 @@ class FailureReport:
         if error is None:
             return
         if isinstance(error, AuthorizationFailedError):
-            self._tell_refusal(error)
+            self._show_refusal_later(error)
             return
         self._shown += 1
         if self._shown <= FAILURES_SHOWN_MAX:
             name = error.kafka_name if isinstance(error, ApiError) else type(error).__name__
             lines = f"line {first}" if first == last else f"some of the lines {first} to {last}"
             note(f"penstock: {lines} failed: {name}: {error}")
-            self.told = self.told or error
+            self.shown = self.shown or error
         elif self._shown == FAILURES_SHOWN_MAX + 1:
             note("penstock: more lines failed; only the first failures are shown")
 
-    def _tell_refusal(self, error: PenstockError) -> None:
+    def _show_refusal_later(self, error: PenstockError) -> None:
         """A refusal is of every line, and ends the command: it is told here only where the input stays open."""
         if self._refusal is None:
-            self._refusal = threading.Timer(REFUSAL_TOLD_S, self._tell, (error,))
+            self._refusal = threading.Timer(REFUSAL_SHOWN_S, self._show_refusal, (error,))
             self._refusal.daemon = True
             self._refusal.start()
 
-    def _tell(self, error: PenstockError) -> None:
-        self.told = error
+    def _show_refusal(self, error: PenstockError) -> None:
+        self.shown = error
         note(f"penstock: {error.kafka_name if isinstance(error, ApiError) else type(error).__name__}: {error}")
 
     def end(self) -> None:

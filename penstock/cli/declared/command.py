@@ -181,7 +181,7 @@ def _agree(plan: ApplyPlan, yes: bool) -> None:
 
 def _show(plan: ApplyPlan) -> None:
     if plan.steps:
-        print_table(COLUMNS, [(step.act, step.kind, step.name, step.told) for step in plan.steps])
+        print_table(COLUMNS, [(step.act, step.kind, step.name, step.what) for step in plan.steps])
     for one in plan.impossible:
         note(f"cannot be done: {one.kind} {one.name}: {one.why}")
 
@@ -225,4 +225,4 @@ def _json(plan: ApplyPlan, performed: AppliedSteps | None, dry_run: bool) -> dic
 
 
 def _step_json(step: ApplyStep) -> dict[str, Any]:
-    return {"act": step.act, "kind": step.kind, "name": step.name, "what": step.told}
+    return {"act": step.act, "kind": step.kind, "name": step.name, "what": step.what}

@@ -92,9 +92,9 @@ def write_table(bootstrap: str, topic: str, work: Path, topic_bytes: int) -> Tab
     if done.returncode != 0:
         lines = log_path.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:]
         raise PenstockError("; ".join([f"{PIPELINE} ended with code {done.returncode}:", *lines]))
-    told = json.loads(done.stdout.splitlines()[-1])
+    answer = json.loads(done.stdout.splitlines()[-1])
     sums, files = _read_table(output)
-    return Table(sums, files, float(told["seconds"]), float(told["start_seconds"]))
+    return Table(sums, files, float(answer["seconds"]), float(answer["start_seconds"]))
 
 
 def _read_table(directory: Path) -> tuple[Sums, int]:

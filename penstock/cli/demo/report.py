@@ -98,19 +98,19 @@ class Report:
 
 def print_report(report: Report, as_json: bool) -> None:
     """Prints the table or the object on stdout, and the failed checks on stderr."""
-    told = report.as_json()
+    shown = report.as_json()
     if as_json:
-        print_json(told)
+        print_json(shown)
     else:
-        _print_tables(report, told)
+        _print_tables(report, shown)
     for name, holds in report.checks().items():
         if not holds:
             note(f"FAILED: {name}")
 
 
-def _print_tables(report: Report, told: dict[str, Any]) -> None:
+def _print_tables(report: Report, shown: dict[str, Any]) -> None:
     def row(title: str, name: str, form: str) -> list[str]:
-        return [title, *("-" if value is None else format(value, form) for value in told[name].values())]
+        return [title, *("-" if value is None else format(value, form) for value in shown[name].values())]
 
     rows = [row("records", "records", ","), row("bytes", "bytes", ","), row("SHA-256", "checksum", ".16")]
     print_table(["", "in", "out", "in Parquet"], [*rows, row("records per second", "records_per_second", ",")])
@@ -118,8 +118,8 @@ def _print_tables(report: Report, told: dict[str, Any]) -> None:
     print_fields(
         {
             "checksums": "equal" if equal else "NOT EQUAL",
-            "lost": told["lost"],
-            "duplicates by retry": f"{told['duplicates_by_retry']:,} (of {told['records_retried']:,} sent again)",
+            "lost": shown["lost"],
+            "duplicates by retry": f"{shown['duplicates_by_retry']:,} (of {shown['records_retried']:,} sent again)",
             "leader killed": report.leader.text("its partition acked again after"),
             "controller killed": report.controller.text("the next topic was created after"),
             "started": f"{report.nodes} nodes ready in {report.seconds['start']:.1f} s",

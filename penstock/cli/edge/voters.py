@@ -53,8 +53,8 @@ def voter_of_config(path: str) -> NamedVoter:
     found = subprocess.run(command, capture_output=True, check=False)
     if found.returncode != 0:
         raise ConfigError(_message_of(found.stderr))
-    told = json.loads(found.stdout)
-    return NamedVoter(told["voter_id"], told["directory_id"], told["address"])
+    answer = json.loads(found.stdout)
+    return NamedVoter(answer["voter_id"], answer["directory_id"], answer["address"])
 
 
 def shown_voter(replica: QuorumReplicaInfo) -> str:

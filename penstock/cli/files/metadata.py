@@ -143,10 +143,10 @@ def _digests_of_brokers(bootstrap: str, at: int | None, as_json: bool) -> None:
             for row in rows
         ]
         print_table(["node", "offset", "epoch", "records", "sha256"], cells)
-    told = {row.sha256 for row in rows if not row.error}
-    if len(told) > 1:
+    digests = {row.sha256 for row in rows if not row.error}
+    if len(digests) > 1:
         note("they differ: the files of one of these brokers hold other metadata; keep them, and stop that node")
-    if len(told) > 1 or any(row.error for row in rows):
+    if len(digests) > 1 or any(row.error for row in rows):
         raise typer.Exit(EXIT_DIFFERENT)
 
 

@@ -38,8 +38,8 @@ def delete(
         if dry_run:
             print_rows(("group_id", "state", "members", "offsets"), plan, as_json)
             return
-        told = [f"{name}: {state}, {members} members, {offsets} offsets" for name, state, members, offsets in plan]
-        agree(told, f"Delete {', '.join(groups)} and what they have committed?", yes=yes)
+        lines = [f"{name}: {state}, {members} members, {offsets} offsets" for name, state, members, offsets in plan]
+        agree(lines, f"Delete {', '.join(groups)} and what they have committed?", yes=yes)
     with patient_admin(bootstrap) as admin:
         results = admin.delete_groups(groups)
     failed = {group_id: error for group_id, error in results.items() if error is not None}

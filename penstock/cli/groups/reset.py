@@ -173,8 +173,8 @@ def parse_target(given: Mapping[str, str | int | None], now_ms: int) -> TargetOp
     """The one option that names the target; ConfigError for no option, or more than one."""
     named = {option: value for option, value in given.items() if value is not None}
     if len(named) != 1:
-        told = f"give one of {', '.join(given)}" if not named else f"{' and '.join(named)}: keep one"
-        raise ConfigError(told)
+        remedy = f"give one of {', '.join(given)}" if not named else f"{' and '.join(named)}: keep one"
+        raise ConfigError(remedy)
     ((option, value),) = named.items()
     if option == "--shift-by":
         return TargetOption(option, {"shift_by": value})

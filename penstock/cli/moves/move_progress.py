@@ -45,7 +45,7 @@ class CopyPace:
         (began, before), (ended, after) = self._seen[0], self._seen[-1]
         return (before - after) / max(ended - began, 1e-9)
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The bytes left, the pace and the time left, for a person."""
         left, pace = self._seen[-1][1], self.bytes_per_second
         if pace is None or not left:  # what is left then is no copy: it waits for the controller or for the ISR

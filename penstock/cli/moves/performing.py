@@ -88,7 +88,7 @@ def _move(admin: Admin, moves: Sequence[Reassignment], moving_max: int) -> tuple
             done = len(ever_begun) - len(moving)
             trouble = described_trouble(admin.describe_cluster())
             note(
-                f"{done} of {len(moves)} partitions moved, {len(moving)} under way; {pace.told()}"
+                f"{done} of {len(moves)} partitions moved, {len(moving)} under way; {pace.text()}"
                 + (f"; the cluster: {trouble}" if trouble else "")
             )
         if moving:

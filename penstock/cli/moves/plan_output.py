@@ -43,10 +43,10 @@ def show_plan(plan: Plan) -> None:
     if plan.fewer_racks:
         named = ", ".join(plan.fewer_racks[:PARTITIONS_NAMED_MAX])
         note(f"{len(plan.fewer_racks)} partitions will be in fewer racks, because no other broker is left: {named}")
-    note(told(plan))
+    note(plan_text(plan))
 
 
-def told(plan: Plan) -> str:
+def plan_text(plan: Plan) -> str:
     """The cost of a plan, and what it brings, for a person."""
     if plan.is_empty:
         return "nothing to do: " + _spreads(plan.before)

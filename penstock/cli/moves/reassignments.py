@@ -104,7 +104,7 @@ def list_reassignments(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson
         return
     print_table(COLUMNS, [_row(tp, move) for tp, move in sorted(found.items())])
     if found:
-        note(pace.told())
+        note(pace.text())
 
 
 @app.command("delete")

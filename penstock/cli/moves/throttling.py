@@ -71,8 +71,8 @@ def throttled(admin: Admin, bytes_per_second: int | None, keys: Sequence[str] = 
         note(staying)
         raise
     if any(before.values()):
-        told = " and ".join(f"{before[key] or 'no'} for {WHOSE[key]}" for key in keys)
-        note(f"the throttle is what it was before, in bytes a second: {told}; {_how_to_end_it(keys)}")
+        limits = " and ".join(f"{before[key] or 'no'} for {WHOSE[key]}" for key in keys)
+        note(f"the throttle is what it was before, in bytes a second: {limits}; {_how_to_end_it(keys)}")
 
 
 def _values(admin: Admin, keys: Sequence[str]) -> dict[str, str | None]:

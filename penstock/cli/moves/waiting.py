@@ -68,7 +68,7 @@ def wait_for(admin: Admin, partitions: Collection[TopicPartition]) -> None:
                 said_at = now
                 trouble = described_trouble(admin.describe_cluster())
                 note(
-                    f"{len(moving)} partitions still move, one is {min(moving)}; {pace.told()}"
+                    f"{len(moving)} partitions still move, one is {min(moving)}; {pace.text()}"
                     + (f"; the cluster: {trouble}" if trouble else "")
                     + f". `penstock reassignments list` shows them; {_cancel(min(moving))} takes this one back"
                 )

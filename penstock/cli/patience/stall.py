@@ -32,7 +32,7 @@ class Stall:
         self._progress = 0
         self._since_ms: int | None = None
         self._asked_ms = 0
-        self._told = ""
+        self._said = ""
         self._is_over = False
         self._lock = threading.Lock()
         """Guards the lines that are printed: one thread looks, another ends."""
@@ -45,21 +45,21 @@ class Stall:
             self._since_ms = now_ms if standing.is_waiting else None
         elif now_ms - max(self._since_ms, self._asked_ms) >= PATIENCE_MS:
             self._asked_ms = now_ms
-            self._tell(self._reason(), now_ms - self._since_ms)
+            self._note(self._reason(), now_ms - self._since_ms)
 
     def end(self, now_ms: int) -> None:
         """Ends the watch: the work is done. If a person was told of a wait, says that it is over, and nothing more."""
         self._go_on(now_ms, is_over=True)
 
-    def _tell(self, reason: str, waited_ms: int) -> None:
+    def _note(self, reason: str, waited_ms: int) -> None:
         with self._lock:
-            if reason and reason != self._told and not self._is_over:
-                self._told = reason
+            if reason and reason != self._said and not self._is_over:
+                self._said = reason
                 self._say(f"waiting for {waited_ms / 1000:.0f} s: {reason}")
 
     def _go_on(self, now_ms: int, is_over: bool = False) -> None:
         with self._lock:
-            if self._told and self._since_ms is not None and not self._is_over:
+            if self._said and self._since_ms is not None and not self._is_over:
                 self._say(f"going on after {(now_ms - self._since_ms) / 1000:.0f} s")
-            self._told = ""
+            self._said = ""
             self._is_over = self._is_over or is_over

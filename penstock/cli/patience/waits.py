@@ -41,7 +41,7 @@ class ConsumeWait:
         """`otherwise`: why it has no partitions."""
         self._consumer, self.otherwise = consumer, otherwise
         self._reasons = Reasons(bootstrap)
-        self._has_told_end = False
+        self._has_noted_end = False
         self.is_printing = False
         self.printed = 0
 
@@ -52,7 +52,7 @@ class ConsumeWait:
         waits, count = self._consumer.waiting_for(), len(self._consumer.assignment())
         if waits or not count:
             return self._reasons.of(waits, self.otherwise)
-        if not self._has_told_end:
-            self._has_told_end = True
+        if not self._has_noted_end:
+            self._has_noted_end = True
             note(f"penstock: {count} partitions are read to their ends; waiting for new records")
         return ""

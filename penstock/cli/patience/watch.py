@@ -77,12 +77,12 @@ class Reasons:
 
     def of(self, waits: Sequence[object], otherwise: str) -> str:
         """`otherwise` stands for waits that the client does not know."""
-        told = [str(wait) for wait in waits[:REASONS_MAX]]
+        reasons = [str(wait) for wait in waits[:REASONS_MAX]]
         if len(waits) > REASONS_MAX:
-            told.append(f"and {len(waits) - REASONS_MAX} more reasons")
+            reasons.append(f"and {len(waits) - REASONS_MAX} more reasons")
         trouble = "" if self._is_first else cluster_trouble(self._bootstrap)
         self._is_first = False
-        return "; ".join([*(told or [otherwise]), *([f"the cluster: {trouble}"] if trouble else [])])
+        return "; ".join([*(reasons or [otherwise]), *([f"the cluster: {trouble}"] if trouble else [])])
 
 
 def cluster_trouble(bootstrap: str) -> str:

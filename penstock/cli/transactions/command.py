@@ -138,16 +138,16 @@ def abort(
     with patient_admin(bootstrap) as admin:
         if place is None:
             admin.fence_producer(transactional_id)
-            told: dict[str, Any] = {"transactional_id": transactional_id, "fenced": True}
+            shown: dict[str, Any] = {"transactional_id": transactional_id, "fenced": True}
             text = f"{transactional_id} has no open transaction any more, and its producer is fenced"
             if (application := application_of_writer(transactional_id)) is not None:
                 text = f"no writer of application {application} has an open transaction any more"
         else:
             one = admin.abort_hanging_transaction(place, start_offset or 0)
-            told = _hanging_json(one)
+            shown = _hanging_json(one)
             text = f"aborted the transaction of producer id {one.producer_id} in {place} from offset {one.start_offset}"
     if as_json:
-        print_json(told)
+        print_json(shown)
     else:
         say(text)
 

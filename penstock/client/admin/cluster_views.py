@@ -20,7 +20,7 @@ from penstock.client.admin.admin_types import BrokerDescription
 from penstock.client.admin.changes import change
 from penstock.client.admin.configs import wait_heard
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.error_meaning import ToldErrors
+from penstock.client.cluster.error_meaning import ServerErrors
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.errors import ApiError, AuthorizationFailedError, BootstrapError, ListenerNotFoundError
@@ -176,7 +176,7 @@ async def ask_every_broker(
         except ApiError as error:
             return broker.node_id, error
 
-    told = ToldErrors[int]()
+    reported = ServerErrors[int]()
     attempt = 0
     while True:
         attempt += 1
@@ -188,10 +188,10 @@ async def ask_every_broker(
         if final := next((error for error in errors.values() if not error.retriable), None):
             raise final
         for node_id, error in errors.items():
-            told.note(node_id, error)
+            reported.note(node_id, error)
         wait_ms = cluster.backoff.wait_ms(attempt)
         if cluster.clock.now_ms() + wait_ms >= deadline_ms:
-            raise told.for_user(*next(iter(errors.items())))
+            raise reported.for_user(*next(iter(errors.items())))
         await asyncio.sleep(max(wait_ms, 1) / 1000)
 
 

@@ -130,8 +130,8 @@ async def alter_replica_log_dirs(
         if answer.node_id != broker_id:
             raise UnknownServerError(f"{broker.endpoint}: node {answer.node_id} answers in place of {broker_id}")
         unsaid = UnknownServerError(f"broker {broker_id} says nothing of it")
-        told = {result.partition: result.error for result in answer.results}
-        answers |= {tp: told.get(tp, unsaid) for tp in part}
+        errors = {result.partition: result.error for result in answer.results}
+        answers |= {tp: errors.get(tp, unsaid) for tp in part}
     return answers
 
 

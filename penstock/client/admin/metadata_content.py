@@ -18,7 +18,7 @@ from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.cluster_views import ClusterViews, every_view, not_here
 from penstock.client.cluster import arguments
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.error_meaning import ToldErrors
+from penstock.client.cluster.error_meaning import ServerErrors
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
@@ -171,7 +171,7 @@ async def _patiently(
     cluster: ClusterClient, connection: Connection, asked: tuple[int, int, int], deadline_ms: int
 ) -> DescribeMetadataResponse:
     """The answer of a broker that may be busy, or still read when the request times out."""
-    told = ToldErrors[None]()
+    reported = ServerErrors[None]()
     attempt = 0
     while True:
         attempt += 1
@@ -180,8 +180,8 @@ async def _patiently(
             timeout_ms = min(left_ms, cluster.config.request_timeout_ms)
             return await connection.call(DESCRIBE_METADATA, DescribeMetadataRequest(*asked), timeout_ms)
         except (ResourceExhaustedError, RequestTimedOutError) as error:
-            told.note(None, error)
+            reported.note(None, error)
             wait_ms = cluster.backoff.wait_ms(attempt)
             if cluster.clock.now_ms() + wait_ms >= deadline_ms:
-                raise told.for_user(None, error) from None
+                raise reported.for_user(None, error) from None
             await asyncio.sleep(wait_ms / 1000)

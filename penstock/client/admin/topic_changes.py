@@ -143,10 +143,10 @@ class TopicChanges:
         waits = False
         in_vain_ms = self._cluster.clock.now_ms() + IN_VAIN_MS
         while True:
-            told = await self._ask_every_broker(name, deadline_ms, "created")
+            answers = await self._ask_every_broker(name, deadline_ms, "created")
             is_over = self._is_over(deadline_ms)
-            seen = [topic for topic in told if topic is not None]
-            is_cut_off = waits and is_over and None in told  # our own deadline ended that broker's last answer
+            seen = [topic for topic in answers if topic is not None]
+            is_cut_off = waits and is_over and None in answers  # our own deadline ended that broker's last answer
             if seen and all(has_leaders(topic, topic_id) for topic in seen) and not is_cut_off:
                 return description(seen[0])
             if not seen and (is_over or configs.is_in_vain(self._cluster, in_vain_ms)):
@@ -155,7 +155,7 @@ class TopicChanges:
                     f" {configs.unreachable(self._cluster)}"
                 )
             if is_over:
-                silent = f"; not asked: {configs.unreachable(self._cluster)}" if None in told else ""
+                silent = f"; not asked: {configs.unreachable(self._cluster)}" if None in answers else ""
                 raise TimedOutError(
                     f"topic {name!r} was created, but some partitions have no leader yet; wait and use it{silent}"
                 )
@@ -283,13 +283,13 @@ class TopicChanges:
     async def _wait_gone(self, name: str, topic_id: str, deadline_ms: int) -> None:
         waits = False
         while True:
-            told = await self._ask_every_broker(name, deadline_ms, "deleted")
+            answers = await self._ask_every_broker(name, deadline_ms, "deleted")
             is_over = self._is_over(deadline_ms)
-            is_known = any(topic is not None and topic.topic_id == topic_id for topic in told)
-            if not is_known and not (waits and is_over and None in told):
+            is_known = any(topic is not None and topic.topic_id == topic_id for topic in answers)
+            if not is_known and not (waits and is_over and None in answers):
                 return
             if is_over:
-                silent = f"; not asked: {configs.unreachable(self._cluster)}" if None in told else ""
+                silent = f"; not asked: {configs.unreachable(self._cluster)}" if None in answers else ""
                 raise TimedOutError(
                     f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later{silent}"
                 )

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from penstock.backoff import Backoff
-from penstock.client.cluster.error_meaning import UNANSWERED, ToldErrors
+from penstock.client.cluster.error_meaning import UNANSWERED, ServerErrors
 from penstock.client.cluster.node_choice import NodeChoice
 from penstock.client.wire.connection import Connection
 from penstock.clock import Clock
@@ -56,7 +56,7 @@ class AnyNode:
         twice. The nodes in `avoid` are asked only when the first other one failed: the others may be gone.
         """
         asked: dict[asyncio.Future[T], Endpoint] = {}
-        told = ToldErrors[Endpoint]()
+        reported = ServerErrors[Endpoint]()
         attempt = 0
         preferred: Endpoint | None = None
         try:
@@ -78,9 +78,9 @@ class AnyNode:
                     self._choice.answered(endpoint)
                     return answered.result()
                 preferred = self._next_after(error := _retriable(error), endpoint)
-                told.note(endpoint, error)
+                reported.note(endpoint, error)
                 if await self._is_over(attempt, preferred is not None, deadline_ms):
-                    raise _for_user(told.of_any(error), attempt)
+                    raise _for_user(reported.of_any(error), attempt)
         finally:
             for unanswered in asked:
                 unanswered.cancel()

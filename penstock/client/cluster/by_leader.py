@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from penstock.client.cluster.any_node import SILENCE_MS
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.error_meaning import UNANSWERED, ToldErrors
+from penstock.client.cluster.error_meaning import UNANSWERED, ServerErrors
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
@@ -80,7 +80,7 @@ async def ask_leaders(
     deadline_ms = cluster.clock.now_ms() + timeout_ms
     await check_partitions(cluster, wanted, timeout_ms)
     found: dict[TopicPartition, R] = {}
-    told = ToldErrors[TopicPartition]()
+    reported = ServerErrors[TopicPartition]()
     attempt = 0
     while True:
         attempt += 1
@@ -92,8 +92,8 @@ async def ask_leaders(
         if not answers.failed:
             return found
         for tp, failure in answers.failed.items():
-            told.note(tp, failure)
-        error = _worst(told.for_user(tp, failure) for tp, failure in answers.failed.items())
+            reported.note(tp, failure)
+        error = _worst(reported.for_user(tp, failure) for tp, failure in answers.failed.items())
         if not error.retriable:
             raise error
         wait_ms = cluster.backoff.wait_ms(attempt)
@@ -151,8 +151,8 @@ async def ask_leaders_once(
     for tp, what in wanted.items():
         leader = cluster.cache.leader(tp)
         if leader is None:
-            told = f"{tp} has {cluster.cache.why_offline(tp) or 'no leader now'}"
-            answers.failed[tp] = LeaderNotAvailableError(told)
+            why = f"{tp} has {cluster.cache.why_offline(tp) or 'no leader now'}"
+            answers.failed[tp] = LeaderNotAvailableError(why)
             continue
         by_node.setdefault(leader.node_id, []).append(
             LeaderQuestion(tp, cluster.cache.topic_id(tp.topic), leader.epoch, what)
@@ -179,17 +179,17 @@ async def _ask(
     try:
         connection = cluster.require_connection(node)
         asked = asyncio.ensure_future(call(connection, questions, left_ms))
-        told = await _answer_or_another_leader(cluster, node, questions, asked)
-        if sorted(answer.partition for answer in told) != sorted(question.partition for question in questions):
-            named = ", ".join(str(answer.partition) for answer in told[:NAMED_MAX])
+        answered = await _answer_or_another_leader(cluster, node, questions, asked)
+        if sorted(answer.partition for answer in answered) != sorted(question.partition for question in questions):
+            named = ", ".join(str(answer.partition) for answer in answered[:NAMED_MAX])
             raise UnknownServerError(
                 f"node {node} was asked about {len(questions)} partitions from {questions[0].partition} on,"
-                f" and answered about {len(told)}: {named}"
+                f" and answered about {len(answered)}: {named}"
             )
     except ApiError as error:
         answers.failed.update((question.partition, error) for question in questions)
         return
-    for answer in told:
+    for answer in answered:
         _take(cluster, answer, answers)
 
 

@@ -55,7 +55,7 @@ class ClientConnections:
         return found
 
     def _channel(self, endpoint: Endpoint, throttle: Throttle) -> Channel:
-        channel = self._transport.connect(endpoint, self._tls, throttle.told)
+        channel = self._transport.connect(endpoint, self._tls, throttle.on_trailer)
         if self._login is None:
             return channel
         return AuthenticatedChannel(channel, endpoint, self._login, self._login_timeout_ms)

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from penstock.client.cluster.any_node import SILENCE_MS
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.error_meaning import UNANSWERED, ToldErrors
+from penstock.client.cluster.error_meaning import UNANSWERED, ServerErrors
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
@@ -107,21 +107,22 @@ class Coordinators:
         """The answer about each id, in the order of the ids. In its place stands an error that retrying does not mend,
         or, at the deadline or after `attempts_max` attempts, the last error that a broker returned."""
         answers: dict[str, R | ApiError] = dict.fromkeys(ids, CoordinatorNotAvailableError())
-        told = ToldErrors[str]()
+        reported = ServerErrors[str]()
         missing, attempt = list(answers), 0
         while missing:
             attempt += 1
             answers |= await self._round(missing, call, deadline_ms)
             missing = [key for key in missing if self._is_to_be_asked_again(key, answers[key])]
             for key in missing:
-                told.note(key, answers[key])
+                reported.note(key, answers[key])
             wait_ms = self._cluster.backoff.wait_ms(attempt)
             if self._cluster.clock.now_ms() + wait_ms >= deadline_ms or attempt == attempts_max:
                 break
             if missing:
                 await asyncio.sleep(max(wait_ms, 1) / 1000)
         return {
-            key: told.for_user(key, found) if isinstance(found, ApiError) else found for key, found in answers.items()
+            key: reported.for_user(key, found) if isinstance(found, ApiError) else found
+            for key, found in answers.items()
         }
 
     def _is_to_be_asked_again(self, key: str, answer: object) -> bool:

@@ -1,7 +1,7 @@
 """Tells what an error means for the next attempt: may another node lead by now, and may a write have happened?
 
-And for the user, when there is no next attempt: which of the errors says why (`ToldErrors`). Not here: how long to wait
-before an attempt (penstock/backoff.py).
+And for the user, when there is no next attempt: which of the errors says why (`ServerErrors`). Not here: how long to
+wait before an attempt (penstock/backoff.py).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def outcome_unknown(error: ApiError) -> bool:
     return not error.nothing_written
 
 
-class ToldErrors(Generic[K]):
+class ServerErrors(Generic[K]):
     """The last error that servers told about each thing that is asked for again until a deadline.
 
     The deadline often cuts the last attempt off. Its error is that no answer came in time, which says nothing of why
@@ -62,41 +62,41 @@ class ToldErrors(Generic[K]):
     """
 
     def __init__(self) -> None:
-        self._told: dict[K, ApiError] = {}  # the newest last
+        self._errors: dict[K, ApiError] = {}  # the newest last
 
     def note(self, key: K, outcome: object) -> None:
         """An attempt ended with this: an error, or anything else. Before `for_user`."""
-        before = self._told.get(key)
-        told = told_after(before, outcome)
-        if told is not before:
-            self._told.pop(key, None)
-            if told is not None:
-                self._told[key] = told
+        before = self._errors.get(key)
+        reported = server_error_after(before, outcome)
+        if reported is not before:
+            self._errors.pop(key, None)
+            if reported is not None:
+                self._errors[key] = reported
 
     def for_user(self, key: K, last: E) -> E | ApiError:
         """The error of the last attempt; where nobody answered it, the one that was told before, with both texts."""
-        return told_or_last(self._told.get(key), last)
+        return server_error_or_last(self._errors.get(key), last)
 
     def of_any(self, last: E) -> E | ApiError:
         """The same, where it does not matter of what the error was told."""
-        return told_or_last(next(reversed(self._told.values()), None), last)
+        return server_error_or_last(next(reversed(self._errors.values()), None), last)
 
     def __repr__(self) -> str:
-        return f"ToldErrors({len(self._told)})"
+        return f"ServerErrors({len(self._errors)})"
 
 
-def told_after(told: ApiError | None, outcome: object) -> ApiError | None:
+def server_error_after(reported: ApiError | None, outcome: object) -> ApiError | None:
     """The last error that a server told, once an attempt has ended. A time-out of the client's own is no news of the
     server; after a broken connection, what the server told before is out of date."""
     if isinstance(outcome, RequestTimedOutError) and not outcome.is_told:
-        return told
+        return reported
     return outcome if isinstance(outcome, ApiError) and not isinstance(outcome, NetworkError) else None
 
 
-def told_or_last(told: ApiError | None, last: E) -> E | ApiError:
-    """See `ToldErrors.for_user`. The last attempt may have written, so the error does not say that nothing was."""
-    if told is None or told is last or not isinstance(last, UNANSWERED):
+def server_error_or_last(reported: ApiError | None, last: E) -> E | ApiError:
+    """See `ServerErrors.for_user`. The last attempt may have written, so the error does not say that nothing was."""
+    if reported is None or reported is last or not isinstance(last, UNANSWERED):
         return last
-    error = error_for(told.code, f"{told}; the last attempt had no answer: {last}", leader=told.leader)
+    error = error_for(reported.code, f"{reported}; the last attempt had no answer: {last}", leader=reported.leader)
     error.nothing_written, error.__cause__ = False, last
     return error

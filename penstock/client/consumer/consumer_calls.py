@@ -82,7 +82,7 @@ class ConsumerCalls:
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         """Every partition of a topic."""
         info = await self._cluster.topic(checked_topic(topic), self._timeout_ms)
-        self._positions.tell(info)
+        self._positions.announce(info)
         return [TopicPartition(topic, p.partition) for p in info.partitions]
 
     async def seek(self, partition: TopicPartition, offset: int | Position, leader_epoch: int = NO_EPOCH) -> None:

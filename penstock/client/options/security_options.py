@@ -53,8 +53,8 @@ def with_security(client: str, options: Mapping[str, Any], variables: Mapping[st
 
 
 def _of_variables(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
-    told = {name: text for name, variable in VARIABLES.items() if (text := variables.get(variable, ""))}
-    found: dict[str, Any] = {name: text for name, text in told.items() if name not in given}
+    texts = {name: text for name, variable in VARIABLES.items() if (text := variables.get(variable, ""))}
+    found: dict[str, Any] = {name: text for name, text in texts.items() if name not in given}
     if "tls" in found:
         found["tls"] = _flag(VARIABLES["tls"], found["tls"])
         if any(name in given for name in OF_TLS):

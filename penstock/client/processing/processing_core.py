@@ -175,7 +175,7 @@ class ProcessingCore:
             await clients.abort()
         except TransactionStateError:  # none is open, or it is being committed
             try:
-                await self._told()
+                await self._commit_until_known()
             except TransactionStateError:
                 pass
             except TransactionAbortedError:
@@ -321,7 +321,7 @@ class ProcessingCore:
 
     # -- the end of a transaction --------------------------------------------------------------------------------------
 
-    async def _told(self) -> None:
+    async def _commit_until_known(self) -> None:
         """Commits until the outcome is known: a commit that nobody has answered may have been carried out."""
         while True:
             try:
@@ -335,7 +335,7 @@ class ProcessingCore:
     async def _commit(self, batch: Batch) -> None:
         batch.is_committing = True
         try:
-            await self._told()
+            await self._commit_until_known()
         except TransactionAbortedError as error:
             batch.is_committing = False
             await self._aborted(batch, error)

@@ -196,9 +196,9 @@ class Accumulator:
         try:
             batch.encode(self.config.codec)
         except Exception as error:  # left as it is, it would hold up its partition, and every flush, for ever
-            told = f"{batch.topic_partition}: the batch of {batch.record_count} records cannot be made: {error!r}"
+            message = f"{batch.topic_partition}: the batch of {batch.record_count} records cannot be made: {error!r}"
             self.memory.give_back(batch)
-            failure = error if isinstance(error, PenstockError) else InvalidRecordError(told)
+            failure = error if isinstance(error, PenstockError) else InvalidRecordError(message)
             if self._transaction is not None:
                 self._transaction.on_failed(failure)
             batch.fail(failure)

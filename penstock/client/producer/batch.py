@@ -61,11 +61,11 @@ class ProducerBatch:
         "request",
         "room",
         "sent_ms",
+        "server_error",
         "stamped",
         "threads",
         "timestamp_ms",
         "timestamps_ms",
-        "told_error",
         "topic_partition",
         "unknown_attempts",
         "values",
@@ -91,7 +91,7 @@ class ProducerBatch:
         self.place: SequencePlace | None = None  # once an idempotent producer has sent it
         self.stamped: tuple[ProducerIdAndEpoch, int] | None = None  # what `encoded` has
         self.last_error: PenstockError | None = None
-        self.told_error: ApiError | None = None  # the last one that a broker told
+        self.server_error: ApiError | None = None  # the last one that a broker told
         self.unknown_attempts = 0  # that ended with their outcome unknown: each may have written the records
         self.halves: tuple[ProducerBatch, ...] = ()  # what it was split into; one, of the records that were not refused
         self.refused: dict[int, PenstockError] = {}  # records that failed by themselves, by their place; ascending

@@ -42,31 +42,31 @@ class StallNotice:
         self._queues, self._waits = queues, waits
         self._acked = 0
         self._due_ms: int | None = None
-        self._told_since_ms: int | None = None
+        self._logged_since_ms: int | None = None
 
     def look(self, now_ms: int, acked: int, *, is_waiting: bool) -> int | None:
         """When to look again; `acked` counts the batches that were acked."""
         if not is_waiting:
             self._due_ms = None
         elif self._due_ms is None or now_ms >= self._due_ms:
-            self._due_ms = self._tell(now_ms)
-        if self._told_since_ms is not None and acked != self._acked and not self._stalled(now_ms):
-            _log.warning("records are acked again after %d s", (now_ms - self._told_since_ms) // 1000)
-            self._told_since_ms, self._due_ms = None, None
+            self._due_ms = self._log_stalled(now_ms)
+        if self._logged_since_ms is not None and acked != self._acked and not self._stalled(now_ms):
+            _log.warning("records are acked again after %d s", (now_ms - self._logged_since_ms) // 1000)
+            self._logged_since_ms, self._due_ms = None, None
         self._acked = acked
         return self._due_ms if self._due_ms is not None or not is_waiting else now_ms + STALL_MS
 
     def _stalled(self, now_ms: int) -> list[PartitionQueue]:
         return [q for q in self._queues() if q.waits_since_ms is not None and now_ms - q.waits_since_ms >= STALL_MS]
 
-    def _tell(self, now_ms: int) -> int:
+    def _log_stalled(self, now_ms: int) -> int:
         """Returns when to look again."""
         stalled = self._stalled(now_ms)
         since = [queue.waits_since_ms for queue in (stalled or self._queues())]
         since_ms = min((since_ms for since_ms in since if since_ms is not None), default=now_ms)
         if not stalled:
             return since_ms + STALL_MS
-        self._told_since_ms = since_ms
+        self._logged_since_ms = since_ms
         seconds = (now_ms - since_ms) // 1000
         for waiting in self._waits(stalled):
             _log.warning("nothing is acked for %d s: %s; the producer keeps trying", seconds, waiting)

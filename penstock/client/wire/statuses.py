@@ -54,9 +54,9 @@ def error_of_status(
     is_tls: bool = False,
 ) -> ApiError:
     """Our error for a call that did not end with OK; it names the endpoint."""
-    told = error_in_trailer(trailer, details)
-    if told is not None:
-        return told  # the broker's own error, about the request as a whole
+    from_trailer = error_in_trailer(trailer, details)
+    if from_trailer is not None:
+        return from_trailer  # the broker's own error, about the request as a whole
     if trouble := tls_trouble(details, endpoint, is_tls):
         return NetworkError(f"{endpoint}: {trouble}")
     if any(sign in details for sign in _NO_GRPC_SIGNS):

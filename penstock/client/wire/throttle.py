@@ -29,7 +29,7 @@ class Throttle:
         self.time_ms = self.time_max_ms = 0
         """The waits that the node has told, in all and at most after one call."""
 
-    def told(self, trailer: Trailer | None) -> None:
+    def on_trailer(self, trailer: Trailer | None) -> None:
         """Takes the trailer of a call that has ended."""
         throttled = throttle_in(trailer)
         if not any(throttled):
@@ -39,8 +39,8 @@ class Throttle:
         self._changes_from_s = max(self._changes_from_s, now_s + throttled.changes_ms / 1_000)
         self.time_ms += max(throttled)
         self.time_max_ms = max(self.time_max_ms, *throttled)
-        told = "%s: the client's quota is used up: no call for %d ms, no change of partitions for %d ms"
-        _log.info(told, self._endpoint, *throttled)
+        message = "%s: the client's quota is used up: no call for %d ms, no change of partitions for %d ms"
+        _log.info(message, self._endpoint, *throttled)
 
     async def wait(self, timeout_ms: int, *, is_change: bool = False) -> int:
         """Waits until a call may be made, and returns what is left of its time. ResourceExhaustedError at once if the

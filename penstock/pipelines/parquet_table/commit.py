@@ -21,7 +21,7 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.pipelines.frame.plain_error import plain_errors
-from penstock.pipelines.parquet_table.durable import sync, told_of_table, write_durably
+from penstock.pipelines.parquet_table.durable import errors_of_table, sync, write_durably
 from penstock.pipelines.parquet_table.place import ENTRY, empty
 from penstock.pipelines.parquet_table.sink_log import COMPACT_EVERY, SinkLog, TableFile
 from penstock.pipelines.parquet_table.table_spec import PENDING
@@ -40,11 +40,11 @@ class CommitBatch:
         log = SinkLog(self.table, self.compact_every)
         if batch <= log.last_batch():
             return
-        with told_of_table(self.table):
+        with errors_of_table(self.table):
             empty(self.table / PENDING)
         with plain_errors():
             accepted = [row.asDict() for row in files.collect()]
-        with told_of_table(self.table):
+        with errors_of_table(self.table):
             self._take_in(log, batch, accepted)
             empty(self.table / PENDING)  # also what attempts have written that lost
 

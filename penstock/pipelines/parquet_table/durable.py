@@ -37,7 +37,7 @@ def add_durably(written: Path, name: Path) -> None:
 
 
 @contextmanager
-def told_of_table(table: Path) -> Iterator[None]:
+def errors_of_table(table: Path) -> Iterator[None]:
     """An error of the system becomes one sentence that names the table."""
     try:
         yield

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import ConfigError
-from penstock.pipelines.parquet_table.durable import told_of_table
+from penstock.pipelines.parquet_table.durable import errors_of_table
 from penstock.pipelines.parquet_table.sink_log import NONE, SinkLog, checked_lines, last_batch, path_in
 from penstock.pipelines.parquet_table.table_spec import PENDING
 
@@ -55,7 +55,7 @@ def check_place(table: Path, checkpoint: Path) -> None:
 @contextmanager
 def locked(table: Path) -> Iterator[None]:
     """Keeps other runs away from the table; the lock on its directory ends with the process."""
-    with told_of_table(table):
+    with errors_of_table(table):
         table.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(table, os.O_RDONLY)
     try:
@@ -71,7 +71,7 @@ def locked(table: Path) -> Iterator[None]:
 def delete_leftovers(table: Path) -> None:
     """Deletes what a run that died has left of a batch that is not in the log."""
     pending, written = table / PENDING, SinkLog(table).last_batch()
-    with told_of_table(table):
+    with errors_of_table(table):
         for entry in pending.glob(f"*{ENTRY}"):
             if entry.stem.isdecimal() and int(entry.stem) > written:
                 for path in _own_files(table, entry):

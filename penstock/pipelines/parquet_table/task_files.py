@@ -23,7 +23,7 @@ from pyspark import __version__ as spark_version
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock.pipelines.parquet_table.durable import sync, told_of_table
+from penstock.pipelines.parquet_table.durable import errors_of_table, sync
 from penstock.pipelines.parquet_table.table_spec import PENDING, TableSpec
 
 DAY_US = 24 * 60 * 60 * 1_000_000
@@ -95,13 +95,13 @@ class TaskFiles:
 
     def write(self, batch: Any) -> None:
         """Takes the rows of an Arrow batch with all columns of the records."""
-        with told_of_table(self._spec.table):
+        with errors_of_table(self._spec.table):
             for directory, rows in directories(batch, self._spec.partition_by):
                 self._add(directory, rows.select(self._names).cast(self._schema))
 
     def finish(self) -> list[WrittenFile]:
         """Every file of the task, durable."""
-        with told_of_table(self._spec.table):
+        with errors_of_table(self._spec.table):
             for part in list(self._parts.values()):
                 self._close(part)
             if self._done:

@@ -79,10 +79,10 @@ def java_version(home: Path) -> int | None:
         if found and os.access(java, os.X_OK):
             return _major(found[1])
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=PROBE_SECONDS, check=True)
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=PROBE_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "([^"]+)"', told.stderr)
+    found = re.search(r'version "([^"]+)"', done.stderr)
     return _major(found[1]) if found else None
 
 

@@ -102,7 +102,7 @@ class TaskWriter:
 
     def _take_ack(self) -> None:
         pending = self._pending.popleft()
-        with self._told_of(pending.topic, pending.first, pending.last, pending.largest):
+        with self._rows_in_errors(pending.topic, pending.first, pending.last, pending.largest):
             pending.future.result()
         self._acked += pending.rows
 
@@ -139,7 +139,7 @@ class TaskWriter:
         keys = None if keys is None else as_binary(keys)
         values = rows.values()
         first, last, largest = rows.number(0), rows.number(rows.last), rows.number(_largest(values, keys))
-        with self._told_of(topic, first, last, largest):
+        with self._rows_in_errors(topic, first, last, largest):
             future = self._producer.send_many(topic, values, keys=keys, partition=partition)
         self._pending.append(_Pending(topic, future, rows.batch.num_rows, first, last, largest))
 
@@ -169,7 +169,7 @@ class TaskWriter:
             raise
 
     @contextmanager
-    def _told_of(self, topic: str, first: int, last: int, largest: int) -> Iterator[None]:
+    def _rows_in_errors(self, topic: str, first: int, last: int, largest: int) -> Iterator[None]:
         """Adds to an error which rows it is about."""
         try:
             yield

@@ -243,14 +243,14 @@ class Writing:
 
     def commit(self, messages: Sequence[Any]) -> None:
         """One decision over what the accepted attempts wrote; nothing where no task had rows."""
-        told = [message for message in messages if message is not None and message.key is not None]
-        if not told:
+        begun = [message for message in messages if message is not None and message.key is not None]
+        if not begun:
             return
-        key, written = told[0].key, [message for message in told if message.rows]
+        key, written = begun[0].key, [message for message in begun if message.rows]
         writers = [message.writer for message in written if message.writer is not None]
-        if {message.key for message in told} != {key} or len(writers) not in (0, len(written)):
+        if {message.key for message in begun} != {key} or len(writers) not in (0, len(written)):
             raise PenstockError(
-                f"the tasks of one write do not agree on it: {sorted({str(message.key) for message in told})}, of "
+                f"the tasks of one write do not agree on it: {sorted({str(message.key) for message in begun})}, of "
                 f"which {len(written) - len(writers)} found it committed; nothing is committed"
             )
         rows = RowsWritten.of((one.rows, one.total) for one in written)
@@ -309,8 +309,8 @@ class Writing:
     def abort(self, messages: Sequence[Any], known: Set[BatchKey] = frozenset()) -> None:
         """Aborts what the driver knows to be begun. A task that failed has aborted its own part; what is left is
         aborted by its time-out, or when the batch begins again."""
-        told = {message.key for message in messages if message is not None and message.writer is not None}
-        for key in known | told:
+        begun = {message.key for message in messages if message is not None and message.writer is not None}
+        for key in known | begun:
             try:
                 self.tools.atomic_batches(self.options).abort(key.application, key.version, run=key.run)
             except PenstockError as error:

@@ -287,7 +287,7 @@ def test_rates_that_differ_do_not_look_alike_in_a_plan() -> None:
     quota = b"[[quotas]]\nuser = 'a'\nproducer_byte_rate = "
     before, after = (read_declared("f", quota + rate) for rate in (b"1234567", b"1234568.5"))
     (step,) = plan_apply(after, before).steps
-    assert step.told == "producer_byte_rate = 1234568.5 (was 1234567)"
+    assert step.what == "producer_byte_rate = 1234568.5 (was 1234567)"
 
 
 def test_nobody_prunes_its_own_user_and_rights() -> None:

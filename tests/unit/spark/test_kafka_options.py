@@ -91,7 +91,7 @@ def test_a_token_file_is_the_clients_and_no_text_of_options_has_a_token() -> Non
 
 
 def test_each_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(kafka_options, "_told", set())
+    monkeypatch.setattr(kafka_options, "_logged", set())
     sentences = source_options({**BASE, "kafka.group.id": "g"}, streaming=False).without_effect
     with caplog.at_level(logging.WARNING, "penstock.spark"):
         kafka_options.warn_once(sentences)

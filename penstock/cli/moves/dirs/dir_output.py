@@ -40,10 +40,10 @@ def show_dirs(plan: DirPlan, read: ReadDirs) -> None:
             f"{read.under_way} replicas move between log dirs already, and are counted where they go: `penstock"
             " log-dirs describe --replicas` shows them"
         )
-    note(told_dirs(plan))
+    note(dirs_text(plan))
 
 
-def told_dirs(plan: DirPlan) -> str:
+def dirs_text(plan: DirPlan) -> str:
     """The cost of a plan, and what it brings, for a person."""
     online = Counter(load.broker_id for load in plan.before if load.online)
     if online and max(online.values()) == 1:

@@ -107,7 +107,7 @@ class _Progress:
         troubles = [queue.trouble for queue in unfinished if queue.trouble]
         waits = [queue.waits_for for queue in unfinished if not queue.trouble and queue.waits_for]
         note(
-            f"{moved} of {self._planned} replicas moved between log dirs, {moving} under way; {self._pace.told()}"
+            f"{moved} of {self._planned} replicas moved between log dirs, {moving} under way; {self._pace.text()}"
             + (f"; one waits: {waits[0]}" if waits else "")
             + "".join(f"; {trouble}" for trouble in troubles[:1])
         )

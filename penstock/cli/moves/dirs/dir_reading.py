@@ -43,11 +43,11 @@ def read_dirs(admin: Admin, state: ClusterState) -> ReadDirs:
     partitions = {TopicPartition(each.topic, each.index): each for each in state.partitions}
     in_service = {broker.broker_id for broker in state.brokers if broker.in_service}
     answers = {id_: found for id_, found in sorted(admin.describe_log_dirs().items()) if id_ in in_service}
-    told = [found for found in answers.values() if found.error is None]
-    brokers = tuple(BrokerDirs(each.node_id, tuple(_dirs(each, partitions))) for each in told)
+    answered = [found for found in answers.values() if found.error is None]
+    brokers = tuple(BrokerDirs(each.node_id, tuple(_dirs(each, partitions))) for each in answered)
     silent = {id_: str(found.error) for id_, found in answers.items() if found.error is not None}
-    offline = {(each.node_id, one.path): str(one.error) for each in told for one in each.log_dirs if one.error}
-    under_way = sum(len(one.coming) for each in told for one in each.log_dirs)
+    offline = {(each.node_id, one.path): str(one.error) for each in answered for one in each.log_dirs if one.error}
+    under_way = sum(len(one.coming) for each in answered for one in each.log_dirs)
     out_of_service = tuple(broker.broker_id for broker in state.brokers if not broker.in_service)
     return ReadDirs(brokers, silent, offline, out_of_service, under_way)
 

@@ -135,8 +135,8 @@ async def _not_empty(coordinators: Coordinators, group_id: str, deadline_ms: int
 
 def non_empty(group_id: str, named: str, count: int) -> NonEmptyGroupError:
     """The error that names a group's members."""
-    told = f"it has {count} member{'s' * (count != 1)}: {named}" if count else "its members have just changed"
-    return NonEmptyGroupError(f"group {group_id!r} is not empty: {told}; stop its consumers first")
+    why = f"it has {count} member{'s' * (count != 1)}: {named}" if count else "its members have just changed"
+    return NonEmptyGroupError(f"group {group_id!r} is not empty: {why}; stop its consumers first")
 
 
 def must_be_empty(group_id: str, error: ApiError | None, members: Sequence[object], named: str) -> None:

@@ -146,8 +146,8 @@ def checked_group(group_id: Any) -> str:
     if not isinstance(group_id, str):
         raise TypeError(f"group_id must be a str, not {type(group_id).__name__}")
     if not 0 < len(group_id) <= GROUP_ID_LETTERS_MAX:
-        told = "is empty" if not group_id else f"has {len(group_id)} characters"
-        raise InvalidGroupIdError(f"the group id {told}; it has from 1 to {GROUP_ID_LETTERS_MAX} characters")
+        why = "is empty" if not group_id else f"has {len(group_id)} characters"
+        raise InvalidGroupIdError(f"the group id {why}; it has from 1 to {GROUP_ID_LETTERS_MAX} characters")
     return group_id
 
 

@@ -105,6 +105,6 @@ class OffsetReset:
 
 def named_members(members: Iterable[MemberDescription]) -> str:
     """The first few, for a person."""
-    told = [str(member) for member in members]
-    more = [f"and {len(told) - MEMBERS_NAMED_MAX} more"] if len(told) > MEMBERS_NAMED_MAX else []
-    return "; ".join([*told[:MEMBERS_NAMED_MAX], *more])
+    named = [str(member) for member in members]
+    more = [f"and {len(named) - MEMBERS_NAMED_MAX} more"] if len(named) > MEMBERS_NAMED_MAX else []
+    return "; ".join([*named[:MEMBERS_NAMED_MAX], *more])

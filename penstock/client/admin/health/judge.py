@@ -100,10 +100,10 @@ def _quorum(views: ClusterViews, quorum: QuorumInfo | None) -> HealthCheck:
     late = [v for v in quorum.voters if not 0 <= v.last_fetch_ms_ago <= VOTER_SILENT_MS]
     if late:
         spare = (len(voters) - 1) // 2 - len(late)
-        told = (f"voter {v.node_id} {_last_fetch(v.last_fetch_ms_ago)}" for v in late)
+        silent = (f"voter {v.node_id} {_last_fetch(v.last_fetch_ms_ago)}" for v in late)
         left = f"{spare} more may fail" if spare > 0 else "no other voter may fail"
         return HealthCheck(
-            "quorum", DEGRADED, f"{', '.join(told)}; {left}", f"start {nodes_listed([v.node_id for v in late])}"
+            "quorum", DEGRADED, f"{', '.join(silent)}; {left}", f"start {nodes_listed([v.node_id for v in late])}"
         )
     silence = seconds(VOTER_SILENT_MS)
     return HealthCheck("quorum", OK, f"node {quorum.leader_id} leads {len(voters)} voters, none silent for {silence}")

@@ -38,8 +38,8 @@ def client_listeners(views: ClusterViews) -> HealthCheck:
             types[name][kind].append(standing.node_id)
     for name, by_type in types.items():
         if len(by_type) > 1:
-            told = " and ".join(f"{kind} on {nodes_listed(ids)}" for kind, ids in sorted(by_type.items()))
-            found.append(f"{name} speaks {told}: its clients cannot talk to all of them")
+            spoken = " and ".join(f"{kind} on {nodes_listed(ids)}" for kind, ids in sorted(by_type.items()))
+            found.append(f"{name} speaks {spoken}: its clients cannot talk to all of them")
     if not found:
         if not at:
             return HealthCheck("client listeners", OK, "not known of a cluster of an older release")
@@ -58,9 +58,9 @@ def open_node_listeners(views: ClusterViews, quorum: QuorumInfo | None) -> Healt
     """A listener of the nodes themselves that every machine can reach."""
     exposed = [(s.node_id, at) for s in views.standings for at in s.node_listeners if at.is_exposed]
     voters = {voter.node_id for voter in quorum.voters} if quorum is not None else set()  # only brokers are asked
-    untold = voters.union(broker.node_id for broker in views.newest.brokers)
-    untold -= {s.node_id for s in views.standings if s.node_listeners}
-    unknown = f"; not known of {nodes_listed(sorted(untold))}" if untold else ""
+    unknown_of = voters.union(broker.node_id for broker in views.newest.brokers)
+    unknown_of -= {s.node_id for s in views.standings if s.node_listeners}
+    unknown = f"; not known of {nodes_listed(sorted(unknown_of))}" if unknown_of else ""
     if not exposed:
         return HealthCheck("node listeners", OK, f"none is known to be open to every network{unknown}")
     return HealthCheck(

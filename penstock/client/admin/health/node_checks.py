@@ -39,12 +39,12 @@ def disk_use(views: ClusterViews) -> HealthCheck:
     if not found:
         fullest = max(share for share, *_ in full)
         return HealthCheck(
-            "disk use", OK, f"the fullest disk is used to {fullest:.0%}{_untold(views, 'log_dir_rooms')}"
+            "disk use", OK, f"the fullest disk is used to {fullest:.0%}{_not_known_of(views, 'log_dir_rooms')}"
         )
     return HealthCheck(
         "disk use",
         WARNING,
-        f"{len(found)} log dir{'s' * (len(found) > 1)} above {USED_MAX:.0%}{_untold(views, 'log_dir_rooms')}",
+        f"{len(found)} log dir{'s' * (len(found) > 1)} above {USED_MAX:.0%}{_not_known_of(views, 'log_dir_rooms')}",
         "lower retention, add a log dir or a broker, or move replicas away (`penstock log-dirs`,"
         " ops/runbooks/PenstockDiskFilling.md): a full disk refuses writes",
         tuple(
@@ -97,25 +97,25 @@ def group_progress(views: ClusterViews) -> HealthCheck:
 
 def certificates(views: ClusterViews) -> HealthCheck:
     """Certificates that end soon, have ended, or were changed to what does not work."""
-    told, has_ended = [], False
+    troubles, has_ended = [], False
     for s in views.standings:
         for one in s.certificates:
             where = f"node {s.node_id}, {one.listener}"
             if one.refused:
-                told.append(f"{where}: a changed file is refused, and the old one goes on: {one.refused}")
+                troubles.append(f"{where}: a changed file is refused, and the old one goes on: {one.refused}")
             for what, left_ms in (("certificate", one.left_ms), ("last CA of the truststore", one.truststore_left_ms)):
                 if left_ms is not None and left_ms < ENDS_SOON_MS:
                     has_ended |= left_ms <= 0
-                    told.append(f"{where}: the {what} {_end(left_ms)}")
+                    troubles.append(f"{where}: the {what} {_end(left_ms)}")
     first = min((one.left_ms for s in views.standings for one in s.certificates), default=None)
-    if told:
+    if troubles:
         return HealthCheck(
             "certificates",
             DEGRADED if has_ended else WARNING,
-            f"{len(told)} refused, ended, or to end within {ENDS_SOON_MS // DAY_MS} days",
+            f"{len(troubles)} refused, ended, or to end within {ENDS_SOON_MS // DAY_MS} days",
             "`penstock certs renew FILE`, then copy the file to its node under another name and rename it there: the"
             " node takes it within seconds (docs/security.md, Renewal); put right what is refused",
-            tuple(told[:PARTITIONS_NAMED_MAX]),
+            tuple(troubles[:PARTITIONS_NAMED_MAX]),
         )
     if first is None:
         return _unknown("certificates", views, "no broker has a listener with TLS")
@@ -162,13 +162,13 @@ def releases(views: ClusterViews) -> HealthCheck:
         return _unknown("versions", views, "the brokers are of a release that does not tell it")
     if len(by_version) == 1 and not _silent(views, "version"):
         return HealthCheck("versions", OK, f"every broker that answers runs {next(iter(by_version))}")
-    told = [f"{version} on {nodes_listed(ids)}" for version, ids in sorted(by_version.items())]
+    versions = [f"{version} on {nodes_listed(ids)}" for version, ids in sorted(by_version.items())]
     if older := _silent(views, "version"):
-        told.append(f"an older release on {nodes_listed(older)}")
+        versions.append(f"an older release on {nodes_listed(older)}")
     return HealthCheck(
         "versions",
         WARNING,
-        f"brokers run {' and '.join(told)}",
+        f"brokers run {' and '.join(versions)}",
         "finish the upgrade, node by node (docs/upgrading.md)",
     )
 
@@ -205,7 +205,7 @@ def settings(views: ClusterViews) -> HealthCheck:
     by_digest = max(by_version.values(), key=len)
     if len(by_digest) == 1:
         which = "broker that answers" if len(by_version) == 1 else "broker of the same release"
-        return HealthCheck("settings", OK, f"those of every {which} are equal{_untold(views, 'version')}")
+        return HealthCheck("settings", OK, f"those of every {which} are equal{_not_known_of(views, 'version')}")
     groups = sorted(by_digest.items(), key=lambda one: (-len(one[1]), one[1]))
     one, other = groups[0][1][0], groups[1][1][0]
     return HealthCheck(
@@ -248,7 +248,7 @@ def _silent(views: ClusterViews, field: str) -> list[int]:
     return [s.node_id for s in views.standings if not getattr(s, field) and not s.is_partial]
 
 
-def _untold(views: ClusterViews, field: str) -> str:
+def _not_known_of(views: ClusterViews, field: str) -> str:
     older = _silent(views, field)
     return f"; not known of {nodes_listed(older)}" if older else ""
 

@@ -73,8 +73,8 @@ class UserDescription:
     mechanisms: Mapping[str, int]
 
     @classmethod
-    def of(cls, told: DescribedUser) -> UserDescription:
-        return cls(told.user, {info.mechanism_name: info.iterations for info in told.credentials})
+    def of(cls, described: DescribedUser) -> UserDescription:
+        return cls(described.user, {info.mechanism_name: info.iterations for info in described.credentials})
 
 
 def checked_alterations(given: Sequence[UserScramCredentialAlteration]) -> tuple[UserScramCredentialAlteration, ...]:

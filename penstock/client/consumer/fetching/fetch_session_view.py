@@ -32,48 +32,48 @@ class SessionDelta(NamedTuple):
 class FetchSessionView:
     """The broker's view of what we want."""
 
-    __slots__ = ("_told", "_untold")
+    __slots__ = ("_has_more", "_named")
 
     def __init__(self) -> None:
-        self._told: dict[TopicPartition, FetchPartition] = {}  # what was named longest ago comes first
-        self._untold = False
+        self._named: dict[TopicPartition, FetchPartition] = {}  # what was named longest ago comes first
+        self._has_more = False
 
     def advance(self, wanted: Mapping[TopicPartition, FetchPartition]) -> SessionDelta:
         """The changes that tell the broker of `wanted`, as many as one request may name."""
-        told = self._told
-        new = [part for tp, part in wanted.items() if tp not in told]
-        changed = (*new, *(part for tp in told if (part := wanted.get(tp, told[tp])) != told[tp]))
-        forgotten = tuple(tp for tp in told if tp not in wanted)
-        self._untold = max(len(changed), len(forgotten)) > REQUEST_PARTITIONS_MAX
-        if not self._untold:
-            self._told = dict(wanted)
+        named = self._named
+        new = [part for tp, part in wanted.items() if tp not in named]
+        changed = (*new, *(part for tp in named if (part := wanted.get(tp, named[tp])) != named[tp]))
+        forgotten = tuple(tp for tp in named if tp not in wanted)
+        self._has_more = max(len(changed), len(forgotten)) > REQUEST_PARTITIONS_MAX
+        if not self._has_more:
+            self._named = dict(wanted)
             return SessionDelta(changed, forgotten, is_last=True)
         delta = SessionDelta(changed[:REQUEST_PARTITIONS_MAX], forgotten[:REQUEST_PARTITIONS_MAX], is_last=False)
         self.forget(delta.forgotten)
         for part in delta.changed:
-            told.pop(part.partition, None)
-            told[part.partition] = part  # the last in turn
+            named.pop(part.partition, None)
+            named[part.partition] = part  # the last in turn
         return delta
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """The broker answered these with an error, and so dropped them: a request that wants one must name it again."""
         for tp in partitions:
-            self._told.pop(tp, None)
+            self._named.pop(tp, None)
 
     def sent(self, partitions: Iterable[TopicPartition]) -> None:
         """The broker sent these all that it had, and waits for more. A request that wants one must name it again, also
         at the same offset: a seek may have dropped what was sent, and come back to where it was."""
         for tp in partitions:
-            if tp in self._told:
-                self._told[tp] = self._told[tp]._replace(fetch_offset=NO_OFFSET)  # equal to nothing that is wanted
+            if tp in self._named:
+                self._named[tp] = self._named[tp]._replace(fetch_offset=NO_OFFSET)  # equal to nothing that is wanted
 
     def knows(self, wanted: Mapping[TopicPartition, FetchPartition]) -> bool:
         """True if the broker waits for all of `wanted`, or will with the requests that follow anyway. It may wait for
         more, of which the next request says that it is not wanted: that is no reason to give up the one under way."""
-        return self._untold or all(self._told.get(tp) == part for tp, part in wanted.items())
+        return self._has_more or all(self._named.get(tp) == part for tp, part in wanted.items())
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._named)
 
     def __repr__(self) -> str:
-        return f"FetchSessionView({len(self._told)} partitions)"
+        return f"FetchSessionView({len(self._named)} partitions)"

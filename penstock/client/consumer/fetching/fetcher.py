@@ -32,7 +32,7 @@ from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_LEADER, TopicPartit
 
 _log = logging.getLogger(__name__)
 
-TOLD_AT_FAILURES = 10
+LOGGED_AT_FAILURES = 10
 """A partition that fails this often in a row is logged once: after some 7 s, longer than a change of leader. Without
 the line, a consumer would stop without a visible reason."""
 
@@ -117,7 +117,7 @@ class Fetcher:
     def _tell_of_long_failures(self, errors: Iterable[tuple[TopicPartition, ApiError]]) -> None:
         for tp, error in errors:
             state = self._positions.states.get(tp)
-            if state is not None and state.failures == TOLD_AT_FAILURES:
+            if state is not None and state.failures == LOGGED_AT_FAILURES:
                 _log.warning("%s cannot be read: %s: %s; the consumer keeps trying", tp, error.kafka_name, error)
 
     def on_throttled(self, throttle_ms: int) -> None:

@@ -16,19 +16,19 @@ class LaterPartitions:
     """The id of each topic, and how many partitions it had when its reader began with it."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[str, int]] = {}
+        self._announced: dict[str, tuple[str, int]] = {}
         self._began_with: dict[str, tuple[str, int]] = {}
 
-    def tell(self, topic: TopicInfo) -> None:
+    def announce(self, topic: TopicInfo) -> None:
         """The user is told of the topic's partitions."""
-        self._told[topic.name] = topic.topic_id, len(topic.partitions)
+        self._announced[topic.name] = topic.topic_id, len(topic.partitions)
 
     def assign(self, topics: Iterable[TopicInfo], before: Iterable[TopicPartition]) -> None:
         """Assigns the partitions of these topics; `before` are those that were until now."""
         assigned = {tp.topic for tp in before}
         began = {name: found for name, found in self._began_with.items() if name in assigned}
         self._began_with = {
-            topic.name: _of_this(topic, began.get(topic.name), self._told.get(topic.name)) for topic in topics
+            topic.name: _of_this(topic, began.get(topic.name), self._announced.get(topic.name)) for topic in topics
         }
 
     def has(self, tp: TopicPartition) -> bool:

@@ -173,10 +173,10 @@ class PartitionState:
         """True if it is read at a follower that the leader has named."""
         return self.place_of_reading.follower is not None
 
-    def note_end(self, told: int) -> None:
+    def note_end(self, end: int) -> None:
         """An answer tells where the readable part ends. A follower may know less than the leader has told before: in
         one leader epoch the end never goes back."""
-        self.readable_end = told if self.asked_epoch > self.readable_end_epoch else max(told, self.readable_end)
+        self.readable_end = end if self.asked_epoch > self.readable_end_epoch else max(end, self.readable_end)
         self.readable_end_epoch = self.asked_epoch
 
     def question(self, node_id: int, leader_epoch: int, max_bytes: int) -> FetchPartition:

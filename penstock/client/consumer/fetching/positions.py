@@ -97,9 +97,9 @@ class Positions:
         self._later.assign([topic for topic in topics if topic], before)
         self.states = {tp: before.get(tp) or self._new(tp) for tp in wanted}
 
-    def tell(self, topic: TopicInfo) -> None:
+    def announce(self, topic: TopicInfo) -> None:
         """The user is told of the topic's partitions; one that is added before they are assigned is a later one."""
-        self._later.tell(topic)
+        self._later.announce(topic)
 
     def _new(self, tp: TopicPartition) -> PartitionState:
         state = PartitionState(tp, next(self._generations))
@@ -144,11 +144,11 @@ class Positions:
         """Moves partitions to the group's committed offsets, each for the topic that is read. A partition without a
         commit begins as a new one does. None goes back behind this program's own commit: a coordinator that returns a
         lower offset has been deposed, and the records in between would be processed and committed a second time."""
-        for tp, told in committed.items():
+        for tp, found in committed.items():
             if (state := self.states.get(tp)) is None:
                 continue  # given up meanwhile
             own = state.own_commit
-            place = own if own is not None and (told is None or told.offset < own.offset) else told
+            place = own if own is not None and (found is None or found.offset < own.offset) else found
             if place is not None:
                 self._place(state, place.offset, place.leader_epoch)
             else:

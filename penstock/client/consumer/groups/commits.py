@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from penstock.client.cluster.arguments import MAX_INT32, checked_mapping, checked_number, checked_partition
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.error_meaning import ToldErrors
+from penstock.client.cluster.error_meaning import ServerErrors
 from penstock.client.consumer.groups.group_service import GroupService
 from penstock.errors import (
     ApiError,
@@ -151,7 +151,7 @@ class Commits:
     async def _commit(self, batch: _Batch) -> dict[TopicPartition, PenstockError]:
         """The partitions that could not be committed, and why."""
         left, failed = dict(batch.offsets), dict[TopicPartition, PenstockError]()
-        told = ToldErrors[TopicPartition]()
+        reported = ServerErrors[TopicPartition]()
         attempt = 0
         while left:
             attempt += 1
@@ -161,9 +161,9 @@ class Commits:
             wait_ms = self._cluster.backoff.wait_ms(attempt)
             is_late = self._cluster.clock.now_ms() + wait_ms >= batch.deadline_ms
             for tp, error in errors.items():
-                told.note(tp, error)
+                reported.note(tp, error)
                 if is_late or not _may_pass(error, attempt):
-                    failed[tp] = _for_user(told.for_user(tp, error), tp, self._is_member)
+                    failed[tp] = _for_user(reported.for_user(tp, error), tp, self._is_member)
             left = {tp: offset for tp, offset in left.items() if tp in errors and tp not in failed}
             if left:
                 await asyncio.sleep(max(wait_ms, 1) / 1000)

@@ -73,8 +73,8 @@ class GroupService:
             raise RequestTimedOutError(str(error)) from error
         if isinstance(found, ApiError):
             raise found
-        told = {result.partition for result in found.partitions}
-        if not question.all_partitions and not told.issuperset(question.partitions):
+        answered = {result.partition for result in found.partitions}
+        if not question.all_partitions and not answered.issuperset(question.partitions):
             raise UnknownServerError(f"the coordinator of group {group_id!r} left out partitions that it was asked for")
         return found
 

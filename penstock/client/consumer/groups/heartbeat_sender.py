@@ -62,7 +62,7 @@ class HeartbeatSender:
         self.sent = 0
         self._unanswered_ms: int | None = None
         """The time of the first heartbeat that nobody has answered."""
-        self._is_told = False
+        self._is_logged = False
         self._running: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._ended = asyncio.Event()
@@ -109,26 +109,26 @@ class HeartbeatSender:
             answer = await self._service.heartbeat(request, self._clock.now_ms() + self._attempt_ms)
         except ApiError as error:
             _log.debug("group %s: heartbeat: %s", request.group_id, error)
-            self._maybe_tell(request.group_id, error, sent_ms)
+            self._maybe_log(request.group_id, error, sent_ms)
             self._member.on_error(error, self._clock.now_ms())
         else:
-            if self._is_told:
+            if self._is_logged:
                 _log.info("group %s: the coordinator answers again", request.group_id)
-            self._unanswered_ms, self._is_told = None, False
+            self._unanswered_ms, self._is_logged = None, False
             self._member.on_answer(answer, self._clock.now_ms())
         self._owner.on_changed()
 
-    def _maybe_tell(self, group_id: str, error: ApiError, sent_ms: int) -> None:
+    def _maybe_log(self, group_id: str, error: ApiError, sent_ms: int) -> None:
         """Logs a coordinator that does not answer. Without the log a consumer cut off from its brokers looks like one
         whose topics have no new records."""
         if not isinstance(error, RequestTimedOutError):
-            self._unanswered_ms, self._is_told = None, False
+            self._unanswered_ms, self._is_logged = None, False
             return
         if self._unanswered_ms is None:
             self._unanswered_ms = sent_ms
         silent_ms = self._clock.now_ms() - self._unanswered_ms
-        if silent_ms >= UNANSWERED_MS and not self._is_told:
-            self._is_told = True
+        if silent_ms >= UNANSWERED_MS and not self._is_logged:
+            self._is_logged = True
             _log.warning("group %s: no heartbeat is answered for %d s: %s", group_id, silent_ms // 1000, error)
 
     def _leave_unpolled(self) -> None:

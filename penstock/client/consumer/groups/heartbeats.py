@@ -11,7 +11,7 @@ from penstock.client.consumer.groups.membership_state import Identity
 from penstock.client.consumer.groups.subscription import GroupSubscription
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, TopicIdPartitions
 
-Told = tuple[GroupSubscription, tuple[TopicIdPartitions, ...]]
+MemberReport = tuple[GroupSubscription, tuple[TopicIdPartitions, ...]]
 """The subscription, and the partitions that the member owns: what a heartbeat may leave out."""
 
 
@@ -20,23 +20,23 @@ class MemberHeartbeats:
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
-        self._told: Told | None = None  # as the coordinator has it for sure
-        self._telling: Told | None = None  # by the heartbeat under way
+        self._reported: MemberReport | None = None  # as the coordinator has it for sure
+        self._reporting: MemberReport | None = None  # by the heartbeat under way
         self._acknowledges = False  # that partitions were taken back: it must say what it owns, even the same
         self.under_way: ConsumerGroupHeartbeatRequest | None = None
 
     @property
     def is_known(self) -> bool:
         """The coordinator knows what the member owns, and the heartbeat under way does not say otherwise."""
-        return self._told is not None and (self.under_way is None or self.under_way.owned_partitions is None)
+        return self._reported is not None and (self.under_way is None or self.under_way.owned_partitions is None)
 
-    def has_news(self, now: Told) -> bool:
+    def has_news(self, now: MemberReport) -> bool:
         """The coordinator knows something else of the member than what holds now."""
-        return self._told is not None and self._told != now
+        return self._reported is not None and self._reported != now
 
     def forget(self) -> None:
         """The coordinator may know nothing of the member: the next one says all."""
-        self._told = None
+        self._reported = None
 
     def acknowledge(self) -> None:
         """The next one says what the member owns, even if that is the same."""
@@ -45,22 +45,22 @@ class MemberHeartbeats:
     def say_goodbye(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
         """The heartbeat by which the member leaves."""
         who = self._identity
-        self._telling = None
+        self._reporting = None
         self.under_way = ConsumerGroupHeartbeatRequest(who.group_id, who.member_id, epoch, instance_id=who.instance_id)
         return self.under_way
 
-    def say(self, epoch: int, telling: Told) -> ConsumerGroupHeartbeatRequest:
+    def say(self, epoch: int, reporting: MemberReport) -> ConsumerGroupHeartbeatRequest:
         """The next heartbeat: all of the member's state where the coordinator may not know it, else only what has
         changed."""
-        who, (subscription, owned), told = self._identity, telling, self._told
-        says_all = told is None
+        who, (subscription, owned), reported = self._identity, reporting, self._reported
+        says_all = reported is None
         names: tuple[str, ...] | None = None
         pattern: str | None = None
-        if told is None or told[0] != subscription:
+        if reported is None or reported[0] != subscription:
             names, pattern = subscription.topics, subscription.pattern
-            if pattern is None and told is not None and told[0].pattern is not None:
+            if pattern is None and reported is not None and reported[0].pattern is not None:
                 pattern = ""  # no longer
-        self._telling = telling
+        self._reporting = reporting
         self.under_way = ConsumerGroupHeartbeatRequest(
             who.group_id,
             who.member_id,
@@ -71,7 +71,7 @@ class MemberHeartbeats:
             subscribed_topic_names=names,
             subscribed_topic_regex=pattern,
             server_assignor=who.assignor if says_all else None,
-            owned_partitions=owned if told is None or self._acknowledges or told[1] != owned else None,
+            owned_partitions=owned if reported is None or self._acknowledges or reported[1] != owned else None,
             client_id=who.client_id,
         )
         return self.under_way
@@ -83,7 +83,7 @@ class MemberHeartbeats:
 
     def heard(self, request: ConsumerGroupHeartbeatRequest) -> None:
         """The coordinator has answered it, so it knows what it said."""
-        self._told = self._telling
+        self._reported = self._reporting
         self._acknowledges = self._acknowledges and request.owned_partitions is None
 
     def __repr__(self) -> str:

@@ -268,7 +268,7 @@ class JoinedGroup:
     def commit_soon(self, offsets: Mapping[TopicPartition, ToCommit], on_done: OnCommitted | None = None) -> None:
         """A commit for which nobody waits; `on_done` is called in a poll."""
 
-        def told(outcome: asyncio.Future[None]) -> None:
+        def on_outcome(outcome: asyncio.Future[None]) -> None:
             error = None if outcome.cancelled() else outcome.exception()
             if on_done is not None:
                 given = {tp: CommittedOffset(*to[:3]) for tp, to in offsets.items()}
@@ -277,7 +277,7 @@ class JoinedGroup:
             elif error is not None:
                 _log.warning("group %s: a commit: %s", self.identity.group_id, error)
 
-        self.commit(offsets).add_done_callback(told)
+        self.commit(offsets).add_done_callback(on_outcome)
 
     def on_changed(self) -> None:
         """Something is to be looked up, told to the coordinator, or done by the user's thread, maybe."""

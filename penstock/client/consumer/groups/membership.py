@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.backoff import Backoff
-from penstock.client.consumer.groups.heartbeats import MemberHeartbeats, Told
+from penstock.client.consumer.groups.heartbeats import MemberHeartbeats, MemberReport
 from penstock.client.consumer.groups.membership_state import LOST, MEMBERS, NEXT, REPLACED_BY, Identity, is_put_out_by
 from penstock.client.consumer.groups.membership_state import MembershipState as S
 from penstock.client.consumer.groups.owned_and_wanted import Reconciliation
@@ -133,7 +133,7 @@ class Membership:
             return self._next_ms if self._failures else 0
         if self.state not in MEMBERS | {S.JOINING, S.LEAVING}:
             return None
-        has_news = self._heartbeats.has_news(self._to_tell())
+        has_news = self._heartbeats.has_news(self._to_report())
         return 0 if has_news and not self._failures else self._next_ms
 
     def heartbeat(self, now_ms: int) -> ConsumerGroupHeartbeatRequest | None:
@@ -145,7 +145,7 @@ class Membership:
         if leave_epoch is not None:
             return self._heartbeats.say_goodbye(leave_epoch)
         self._must_say_goodbye = True
-        return self._heartbeats.say(self.epoch, self._to_tell())
+        return self._heartbeats.say(self.epoch, self._to_report())
 
     def _leave_epoch(self) -> int | None:
         """The epoch by which it leaves, if it is to tell that now."""
@@ -154,7 +154,7 @@ class Membership:
             return None
         return LEAVES if self.identity.instance_id is None else LEAVES_FOR_A_WHILE
 
-    def _to_tell(self) -> Told:
+    def _to_report(self) -> MemberReport:
         owned = tuple(
             TopicIdPartitions(topic_id, parts) for topic_id, parts in self.reconciliation.owned_by_id().items()
         )

@@ -204,14 +204,14 @@ class MissingTopics:
 
     def __init__(self, cluster: ClusterClient, group_id: str) -> None:
         self._cluster, self._group_id = cluster, group_id
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._looking: asyncio.Task[None] | None = None
 
     def look(self, topics: Iterable[str]) -> None:
         """Looks for these in the background; a look that is under way ends."""
         if self._looking is not None:
             self._looking.cancel()
-        wanted = {topic for topic in topics if topic not in self._told and self._cluster.cache.topic(topic) is None}
+        wanted = {topic for topic in topics if topic not in self._logged and self._cluster.cache.topic(topic) is None}
         self._looking = asyncio.ensure_future(self._look(wanted)) if wanted else None
 
     async def _look(self, wanted: set[str]) -> None:
@@ -227,7 +227,7 @@ class MissingTopics:
                 break
             await asyncio.sleep(max(self._cluster.backoff.wait_ms(attempt), 1) / 1000)
         for topic in sorted(wanted):
-            self._told.add(topic)
+            self._logged.add(topic)
             _log.warning(
                 "group %s: topic %s does not exist: it is read once it does (penstock topics create %s)",
                 self._group_id,
@@ -242,4 +242,4 @@ class MissingTopics:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     def __repr__(self) -> str:
-        return f"MissingTopics({sorted(self._told)})"
+        return f"MissingTopics({sorted(self._logged)})"

@@ -100,8 +100,8 @@ class Turns:
             finally:
                 run(group.end, step)
         while group is not None and group.finished:
-            told, offsets, error = group.finished.popleft()
-            self._call(group, told, offsets, error)
+            callback, offsets, error = group.finished.popleft()
+            self._call(group, callback, offsets, error)
         return has_changed
 
     async def take_async(self) -> bool:
@@ -118,8 +118,8 @@ class Turns:
             finally:
                 await group.end(step)
         while group is not None and group.finished:
-            told, offsets, error = group.finished.popleft()
-            await self._call_async(group, told, offsets, error)
+            callback, offsets, error = group.finished.popleft()
+            await self._call_async(group, callback, offsets, error)
         return has_changed
 
     def _call(self, group: JoinedGroup, callback: Callable[..., Any], *args: Any) -> None:

@@ -69,10 +69,10 @@ class BatchDispatcher:
         for queue in self._partitions.queues() if is_final else ():
             while not queue.settle(self._producer_id) and (batch := queue.head()) is not None and batch.encoded:
                 queue.ready.popleft()
-                told = error
+                outcome = error
                 if batch.unknown_attempts and isinstance(error, ApiError):
-                    told = of_all_attempts(error)
-                ended.append(failed(queue, batch, told))
+                    outcome = of_all_attempts(error)
+                ended.append(failed(queue, batch, outcome))
         return ended
 
     def drain(self, now_ms: int, can_send: Callable[[int], bool]) -> list[OutboundRequest]:
@@ -145,11 +145,11 @@ class BatchDispatcher:
         if answer.error is not None:
             return self.on_error(request, answer.error, now_ms)
         answered = [result.partition for result in answer.partitions]
-        entries = request.told(answered, more_follows=answer.more_follows)
+        entries = request.entries_of(answered, more_follows=answer.more_follows)
         if entries is None:
             asked = [queue.topic_partition for queue, _ in request.entries]
-            told = f"the answer speaks of {_named(answered)}, the request of {_named(asked)}"
-            return self.on_error(request, UnknownServerError(told), now_ms)
+            message = f"the answer speaks of {_named(answered)}, the request of {_named(asked)}"
+            return self.on_error(request, UnknownServerError(message), now_ms)
         if answer.more_follows:
             request.part_ms = now_ms
         return [
@@ -214,8 +214,8 @@ class BatchDispatcher:
     def on_timed_out(self, request: OutboundRequest, now_ms: int) -> list[Outcome]:
         """A request that was answered in part; the rest did not come in time. The broker has all of its batches, so
         whatever is sent again comes behind them."""
-        told = f"node {request.node_id} did not answer the rest within {self._limits.request_timeout_ms} ms"
-        return self._all_failed(request, RequestTimedOutError(told), now_ms, is_unknown=True)
+        message = f"node {request.node_id} did not answer the rest within {self._limits.request_timeout_ms} ms"
+        return self._all_failed(request, RequestTimedOutError(message), now_ms, is_unknown=True)
 
     def take_back(self, request: OutboundRequest, now_ms: int) -> list[Outcome]:
         """A request whose broker is silent: takes back the batches whose partition another broker leads by now."""
@@ -223,8 +223,10 @@ class BatchDispatcher:
         for queue, batch in request.pending():
             leader = self._cache.leader(queue.topic_partition)
             if leader is not None and leader.node_id != request.node_id:
-                told = f"node {request.node_id} is silent, and node {leader.node_id} leads {queue.topic_partition} now"
-                error = RequestTimedOutError(told)
+                message = (
+                    f"node {request.node_id} is silent, and node {leader.node_id} leads {queue.topic_partition} now"
+                )
+                error = RequestTimedOutError(message)
                 outcomes.append(self.failures.on_failure(queue, batch, error, now_ms, is_unknown=True))
         return outcomes
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from penstock.backoff import Backoff
-from penstock.client.cluster.error_meaning import needs_metadata, told_after, told_or_last
+from penstock.client.cluster.error_meaning import needs_metadata, server_error_after, server_error_or_last
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import broker_name, no_leader
 from penstock.client.producer.batch import ProducerBatch
@@ -80,7 +80,7 @@ class FailedBatches:
         """No answer, or an error. `is_unknown`: the batch may have been written."""
         queue.release(batch, is_unknown=is_unknown)
         batch.last_error = without_frames(error)
-        batch.told_error = told_after(batch.told_error, batch.last_error)
+        batch.server_error = server_error_after(batch.server_error, batch.last_error)
         if isinstance(error, SequenceError) and batch.place is not None:
             return self._on_sequence_error(queue, batch, error, now_ms)
         if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
@@ -103,9 +103,9 @@ class FailedBatches:
         ends: each time there are fewer."""
         refused: dict[int, PenstockError] = {}
         for index, message in error.record_errors:
-            told = type(error)(message)
-            told.nothing_written = error.nothing_written
-            refused[index] = of_all_attempts(told) if batch.unknown_attempts else told
+            refusal = type(error)(message)
+            refusal.nothing_written = error.nothing_written
+            refused[index] = of_all_attempts(refusal) if batch.unknown_attempts else refusal
         names_others = not all(0 <= index < batch.record_count for index in refused)
         if names_others or len(refused) == batch.record_count:
             if not names_others:
@@ -144,7 +144,7 @@ class FailedBatches:
     def _too_late(self, batch: ProducerBatch) -> TimedOutError:
         last = "; no broker could be asked"
         if batch.last_error is not None:
-            last = f"; the last error: {told_or_last(batch.told_error, batch.last_error)}"
+            last = f"; the last error: {server_error_or_last(batch.server_error, batch.last_error)}"
         if batch.last_error is None and self._producer_id_error is not None:
             last = f"; the cluster has given no producer id: {self._producer_id_error}"
         limit_ms = self._limits.delivery_timeout_ms

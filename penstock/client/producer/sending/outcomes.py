@@ -25,21 +25,21 @@ class OutboundRequest:
     """The size of the records."""
     part_ms: int | None = None
     """When the last part of its answer came; None as long as nothing was answered."""
-    _untold: dict[tuple[str, int], Entry] | None = None
+    _unanswered: dict[tuple[str, int], Entry] | None = None
     """The entries that no part of the answer has named yet; None before the first part."""
 
-    def told(self, answered: Sequence[tuple[str, int]], *, more_follows: bool) -> Sequence[Entry] | None:
+    def entries_of(self, answered: Sequence[tuple[str, int]], *, more_follows: bool) -> Sequence[Entry] | None:
         """The entries that an answer tells of, in its order; None if it is no answer to this request."""
-        if self._untold is None:
+        if self._unanswered is None:
             if answered == [queue.topic_partition for queue, _ in self.entries]:
                 return self.entries
             if not more_follows:
                 return None
-            self._untold = {queue.topic_partition: (queue, batch) for queue, batch in self.entries}
-        if len(set(answered)) < len(answered) or not self._untold.keys() >= set(answered):
+            self._unanswered = {queue.topic_partition: (queue, batch) for queue, batch in self.entries}
+        if len(set(answered)) < len(answered) or not self._unanswered.keys() >= set(answered):
             return None
-        found = [self._untold.pop(key) for key in answered]
-        return None if self._untold and not more_follows else found
+        found = [self._unanswered.pop(key) for key in answered]
+        return None if self._unanswered and not more_follows else found
 
     def pending(self) -> list[Entry]:
         """The batches that were neither answered nor taken back: those that are still with this request."""

@@ -73,8 +73,8 @@ class AtomicCalls:
             return None
         is_whole = answer.producer_id >= 0 and 0 <= answer.producer_epoch <= PRODUCER_EPOCH_MAX
         if not is_whole or not answer.transactional_id:
-            told = f"producer id {answer.producer_id} in epoch {answer.producer_epoch}"
-            raise UnknownServerError(f"the coordinator answered with {told} for {answer.transactional_id!r}")
+            identity = f"producer id {answer.producer_id} in epoch {answer.producer_epoch}"
+            raise UnknownServerError(f"the coordinator answered with {identity} for {answer.transactional_id!r}")
         return Begun(answer.transactional_id, ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch))
 
     async def commit(

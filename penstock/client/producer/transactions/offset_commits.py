@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.coordinators import Coordinators
-from penstock.client.cluster.error_meaning import ToldErrors
+from penstock.client.cluster.error_meaning import ServerErrors
 from penstock.client.cluster.group_positions import GroupPositions
 from penstock.errors import (
     ApiError,
@@ -64,20 +64,20 @@ class TransactionOffsets:
     async def commit(self, positions: GroupPositions, identity: ProducerIdAndEpoch, deadline_ms: int) -> None:
         """Returns once the coordinator has all of them; raises the first error that trying again does not mend."""
         left = {part.partition: part for part in positions.partitions}
-        told = ToldErrors[TopicPartition]()
+        reported = ServerErrors[TopicPartition]()
         attempt = 0
         while left:
             attempt += 1
             errors = await self._attempt(positions, tuple(left.values()), identity, deadline_ms)
             left = {tp: part for tp, part in left.items() if tp in errors}
             for tp, error in errors.items():
-                told.note(tp, error)
+                reported.note(tp, error)
                 if not _may_pass(error, attempt):
                     raise _for_user(error, tp)
             wait_ms = self._cluster.backoff.wait_ms(attempt)
             if errors and self._cluster.clock.now_ms() + wait_ms >= deadline_ms:
                 tp, error = next(iter(errors.items()))
-                last = told.for_user(tp, error)
+                last = reported.for_user(tp, error)
                 raise TimedOutError(f"{tp}: its offset was not taken in time; the last error: {last}")
             if errors:
                 await asyncio.sleep(max(wait_ms, 1) / 1000)

@@ -85,8 +85,8 @@ class TransactionCore:
         self.doom: PenstockError | None = None
         """The error of every batch that is not acked: none of them counts any more."""
         self.committed = self.aborted = 0
-        self.untold_commit = False  # the last transaction was committed when nobody waited any more
-        self._is_told = False  # the coordinator may know of the open transaction
+        self.unreported_commit = False  # the last transaction was committed when nobody waited any more
+        self._may_be_known = False  # the coordinator may know of the open transaction
         self._is_forgotten = False  # the coordinator does not know the id of this producer any more
         self._unknown_ends = 0  # attempts to end it whose outcome is not known
         self._last_end = ""
@@ -120,14 +120,14 @@ class TransactionCore:
     def begin(self) -> None:
         """A transaction is open from now on."""
         self._must_live()
-        if self.untold_commit or self.phase in (Phase.FLUSHING, Phase.COMMITTING):
+        if self.unreported_commit or self.phase in (Phase.FLUSHING, Phase.COMMITTING):
             raise TransactionStateError(
                 "nobody was told yet how the last transaction ended: call commit_transaction() until it tells"
             )
         if self.phase is Phase.OPEN:
             raise TransactionStateError("a transaction is open already: commit or abort it first; they do not nest")
         self.failure = self.doom = None
-        self._is_told, self._unknown_ends = False, 0
+        self._may_be_known, self._unknown_ends = False, 0
         self._move(Phase.OPEN)
 
     def check_takes(self) -> None:
@@ -144,7 +144,7 @@ class TransactionCore:
 
     def on_sent(self) -> str:
         """A batch, or offsets, are on their way: the coordinator of this id may hear of the transaction."""
-        self._is_told = True
+        self._may_be_known = True
         return self.transactional_id
 
     def on_failed(self, error: PenstockError) -> None:
@@ -171,8 +171,8 @@ class TransactionCore:
         """Takes nothing more from now on; a commit that was begun goes on. False: it is committed already, and the
         caller is told so now."""
         self._must_live()
-        if self.untold_commit:
-            self.untold_commit = False
+        if self.unreported_commit:
+            self.unreported_commit = False
             return False
         if self.phase is Phase.OPEN:
             if self.failure is not None:
@@ -185,7 +185,7 @@ class TransactionCore:
     def begin_abort(self) -> None:
         """Takes nothing more from now on, and sends nothing more; an abort that was begun goes on."""
         self._must_live()
-        if self.untold_commit or self.phase is Phase.COMMITTING:
+        if self.unreported_commit or self.phase is Phase.COMMITTING:
             raise TransactionStateError(
                 "the transaction is being committed, or is: call commit_transaction() until it tells"
             )
@@ -208,7 +208,7 @@ class TransactionCore:
                 self._move(Phase.OPEN)
                 raise self._aborted(self.failure)
             self._move(Phase.COMMITTING)
-        return (self._is_told or self._is_forgotten) and self.identity is not None
+        return (self._may_be_known or self._is_forgotten) and self.identity is not None
 
     def question(self, timeout_ms: int) -> EndTxnRequest | InitProducerIdRequest:
         """The question to the coordinator by which the transaction ends."""
@@ -218,19 +218,21 @@ class TransactionCore:
         is_committed = self.phase is Phase.COMMITTING
         return EndTxnRequest(self.transactional_id, *identity, is_committed, bumps_epoch=True)
 
-    def on_ended(self, answer: EndTxnResponse | InitProducerIdResponse | None, *, is_told: bool = True) -> bool:
-        """The transaction is ended, with True if it is committed; None: the coordinator never knew of it. `is_told`: a
-        caller waits for this."""
+    def on_ended(self, answer: EndTxnResponse | InitProducerIdResponse | None, *, is_awaited: bool = True) -> bool:
+        """The transaction is ended, with True if it is committed; None: the coordinator never knew of it. `is_awaited`:
+        a caller waits for this."""
         if answer is not None:
             if answer.producer_id < 0 or not 0 <= answer.producer_epoch <= PRODUCER_EPOCH_MAX:
-                told = f"producer id {answer.producer_id} in epoch {answer.producer_epoch}"
-                raise self._end_for_good(UnknownServerError(f"the coordinator gave {told} for the next transaction"))
+                identity = f"producer id {answer.producer_id} in epoch {answer.producer_epoch}"
+                raise self._end_for_good(
+                    UnknownServerError(f"the coordinator gave {identity} for the next transaction")
+                )
             self.identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
         is_committed = self.phase is Phase.COMMITTING
         self._move(Phase.READY)
         self.committed += is_committed
         self.aborted += not is_committed
-        self.untold_commit = is_committed and not is_told
+        self.unreported_commit = is_committed and not is_awaited
         self._last_end = "committed" if is_committed else "aborted"
         self.failure = self.doom = None
         self._is_forgotten = False

@@ -116,8 +116,8 @@ class Transactions:
         except PenstockError as error:
             raise core.on_not_initialized(error) from error
         if answer.producer_id < 0 or not 0 <= answer.producer_epoch <= PRODUCER_EPOCH_MAX:
-            told = f"producer id {answer.producer_id} in epoch {answer.producer_epoch}"
-            raise core.on_not_initialized(UnknownServerError(f"the coordinator answered with {told}"))
+            given = f"producer id {answer.producer_id} in epoch {answer.producer_epoch}"
+            raise core.on_not_initialized(UnknownServerError(f"the coordinator answered with {given}"))
         identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
         core.on_initialized(identity)
         self._sender.on_producer_id(identity)
@@ -165,7 +165,7 @@ class Transactions:
         if (
             opening is self._opening
             and self._core.phase in (Phase.OPEN, Phase.FLUSHING)
-            and not self._core.untold_commit
+            and not self._core.unreported_commit
         ):
             self._core.begin_abort()
             self._begin_end()
@@ -185,12 +185,12 @@ class Transactions:
             await asyncio.wait((ending,), timeout=self._config.max_block_ms / 1000)
         finally:
             self._waiters -= 1
-        told = f"transactional id {self._core.transactional_id!r}: {what} is not known to be done"
+        unknown = f"transactional id {self._core.transactional_id!r}: {what} is not known to be done"
         if self._closed:
-            raise ClientClosedError(f"{told}, and the producer was closed")
+            raise ClientClosedError(f"{unknown}, and the producer was closed")
         if not ending.done() or ending.cancelled():  # the program may cancel all tasks of its loop
             raise TimedOutError(
-                f"{told} after max_block_ms={self._config.max_block_ms}; it goes on, and the same call waits for it"
+                f"{unknown} after max_block_ms={self._config.max_block_ms}; it goes on, and the same call waits for it"
                 " again"
             )
         return ending.result()
@@ -198,7 +198,7 @@ class Transactions:
     async def _end(self) -> bool:
         await flush_whole(self._accumulator, self._sender)
         answer = await self._answer() if self._core.on_flushed() else None
-        is_committed = self._core.on_ended(answer, is_told=self._waiters > 0)
+        is_committed = self._core.on_ended(answer, is_awaited=self._waiters > 0)
         if answer is not None and self._core.identity is not None:
             self._sender.on_producer_id(self._core.identity)
         sent, self._sent_positions = self._sent_positions, []

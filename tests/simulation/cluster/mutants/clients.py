@@ -222,7 +222,7 @@ CLIENTS = (
     Mutant(
         "a consumer forgets what an error has ended",
         "seam: fetch-session staleness",
-        (Edit(FetchSessionView.forget, "self._told.pop(tp, None)", "pass"),),
+        (Edit(FetchSessionView.forget, "self._named.pop(tp, None)", "pass"),),
         (*CRASHES, *CUTS),
         stories=REFUSING_LEADER,
     ),

@@ -175,7 +175,7 @@ def test_a_refusal_is_told_once_and_while_the_input_is_open_if_that_does_not_end
         cluster.fail_produce("t", 0, refusal, refusal)
         monkeypatch.setattr(produce, "note", notes.append)
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"1\n2\n")))
-        monkeypatch.setattr(produce, "REFUSAL_TOLD_S", 60)
+        monkeypatch.setattr(produce, "REFUSAL_SHOWN_S", 60)
         with pytest.raises(TopicAuthorizationFailedError, match="may not Write") as caught:
             produce.produce("t", bootstrap=cluster.bootstrap)
         assert not notes and caught.value.__notes__ == ["0 records were acked"]
@@ -183,7 +183,7 @@ def test_a_refusal_is_told_once_and_while_the_input_is_open_if_that_does_not_end
         typed = TypedByHand()
         monkeypatch.setattr(produce, "note", lambda text: (notes.append(text), typed.told.set()))
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=typed))
-        monkeypatch.setattr(produce, "REFUSAL_TOLD_S", 0)
+        monkeypatch.setattr(produce, "REFUSAL_SHOWN_S", 0)
         with pytest.raises(TopicAuthorizationFailedError, match="as said above"):
             produce.produce("t", bootstrap=cluster.bootstrap)
         assert notes == ["penstock: TOPIC_AUTHORIZATION_FAILED: User:anna may not Write on topic 't'"]

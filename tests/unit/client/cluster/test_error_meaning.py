@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.cluster.error_meaning import ToldErrors, needs_metadata, outcome_unknown
+from penstock.client.cluster.error_meaning import ServerErrors, needs_metadata, outcome_unknown
 from penstock.errors import (
     ApiError,
     BootstrapError,
@@ -32,7 +32,7 @@ def test_after_a_disk_error_another_may_lead_and_the_write_may_stand() -> None:
 
 
 def test_the_error_that_a_server_told_says_why_when_the_last_attempt_had_no_answer_in_time() -> None:
-    told = ToldErrors[str]()
+    told = ServerErrors[str]()
     late = RequestTimedOutError("no answer within 1 ms")
     for outcome in (CoordinatorLoadInProgressError("it loads"), NotEnoughReplicasError("few"), late, late):
         told.note("a", outcome)
@@ -58,7 +58,7 @@ def test_the_error_that_a_server_told_says_why_when_the_last_attempt_had_no_answ
     ],
 )
 def test_any_other_last_error_stays_as_it_is(last: PenstockError) -> None:
-    told = ToldErrors[str]()
+    told = ServerErrors[str]()
     for outcome in (CoordinatorLoadInProgressError("it loads"), last):
         told.note("a", outcome)
     assert told.for_user("a", last) is last and told.of_any(last) is last

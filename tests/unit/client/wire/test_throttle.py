@@ -58,7 +58,9 @@ class Bench:
         self.node, network = Node(), FakeNetwork()
         network.listen(HERE, self.node)
         self.throttle = Throttle(HERE)
-        self.connection = Connection(network.connect(HERE, None, self.throttle.told), HERE, throttle=self.throttle)
+        self.connection = Connection(
+            network.connect(HERE, None, self.throttle.on_trailer), HERE, throttle=self.throttle
+        )
 
     async def took_ms(self, api: object, timeout_ms: int = 60_000) -> int:
         """How long one call took."""
@@ -118,7 +120,7 @@ def test_a_call_that_failed_tells_it_too() -> None:
 def test_the_longest_wait_counts_and_every_call_waits_for_it() -> None:
     async def story(bench: Bench) -> None:
         for time_ms in (800, 300):
-            bench.throttle.told(throttle_trailer(Throttled(time_ms)))
+            bench.throttle.on_trailer(throttle_trailer(Throttled(time_ms)))
         assert await asyncio.gather(*(bench.took_ms(LIST_OFFSETS) for _ in range(3))) == [800] * 3
 
     told(story)

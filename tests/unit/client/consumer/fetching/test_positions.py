@@ -297,10 +297,10 @@ def test_a_partition_that_was_added_between_the_look_at_a_topic_and_its_assignme
     made = Positions("latest", Backoff(100, 1_000, Random(0)))
     topic = cache(count=1).topic("t")
     assert topic is not None
-    made.tell(topic)
+    made.announce(topic)
     assert assigned(made, 1, cache(count=2)) == [LATEST_TIMESTAMP]
     assert assigned(made, 2, cache(count=2)) == [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP]
-    made.tell(cache("other", 3).topic("t"))  # type: ignore[arg-type]
+    made.announce(cache("other", 3).topic("t"))  # type: ignore[arg-type]
     assert assigned(made, 3, cache(count=3)) == [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP, EARLIEST_TIMESTAMP]
 
 

@@ -148,7 +148,7 @@ def test_a_refusal_says_how_the_last_transaction_ended() -> None:
 
 def test_a_commit_that_nobody_heard_of_is_told_once_before_anything_else() -> None:
     core = core_in(Phase.COMMITTING)
-    core.on_ended(EndTxnResponse(7, 4), is_told=False)
+    core.on_ended(EndTxnResponse(7, 4), is_awaited=False)
     with pytest.raises(TransactionStateError, match="call commit_transaction"):
         core.begin()
     with pytest.raises(TransactionStateError, match="is being committed, or is"):
