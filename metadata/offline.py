@@ -48,9 +48,9 @@ def offline_reason(partition: PartitionRegistration, cluster: InService) -> Offl
 def offline_text(partition: PartitionRegistration, reason: OfflineReason, cluster: InService) -> str:
     """The fact, with the brokers that could end it and how each stands; then the remedy."""
     isr = ", ".join(map(str, partition.isr))
-    waits_for = f"an in-sync replica ({_standing_of(partition.isr, partition, cluster)})"
+    waits_for = f"an in-sync replica ({_states_of(partition.isr, partition, cluster)})"
     if partition.elr:
-        waits_for += f" or an eligible one ({_standing_of(partition.elr, partition, cluster)})"
+        waits_for += f" or an eligible one ({_states_of(partition.elr, partition, cluster)})"
     match reason:
         case OfflineReason.LOG_LOST:
             return (
@@ -74,12 +74,12 @@ def offline_text(partition: PartitionRegistration, reason: OfflineReason, cluste
             return "no leader yet: one is being elected; ask again"
 
 
-def _standing_of(broker_ids: Iterable[int], partition: PartitionRegistration, cluster: InService) -> str:
+def _states_of(broker_ids: Iterable[int], partition: PartitionRegistration, cluster: InService) -> str:
     """The state of each broker in words, like "1: fenced, 2: its log dir has failed"."""
-    return ", ".join(f"{broker_id}: {_standing(broker_id, partition, cluster)}" for broker_id in broker_ids)
+    return ", ".join(f"{broker_id}: {_state_of(broker_id, partition, cluster)}" for broker_id in broker_ids)
 
 
-def _standing(broker_id: int, partition: PartitionRegistration, cluster: InService) -> str:
+def _state_of(broker_id: int, partition: PartitionRegistration, cluster: InService) -> str:
     broker = cluster.find_broker(broker_id)
     if broker is None:
         return "not registered"

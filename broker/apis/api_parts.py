@@ -35,7 +35,7 @@ from penstock.messages.quorum import QuorumInfo
 from storage.disk.file_system import DiskRoom
 from storage.log_dirs.log_manager import LogManager
 
-Standing = tuple[NodeStanding, tuple[PartitionTrouble, ...]]
+OwnStatus = tuple[NodeStanding, tuple[PartitionTrouble, ...]]
 """The broker's knowledge of itself, and the worst of the partitions that it should lead."""
 
 
@@ -77,7 +77,7 @@ class ApiParts:
     log_dir_moves: LogDirMoves
     disk_rooms: Callable[[], Mapping[str, DiskRoom]]
     views: TopicViews
-    standing: Callable[[], Standing]
+    own_status: Callable[[], OwnStatus]
     dynamic: DynamicBrokerConfig
 
     groups: GroupsOfBroker
@@ -89,5 +89,5 @@ class ApiParts:
     """The principal whose share of the cluster's partitions a caller uses, or ""; None without an authorizer."""
     authentication: Authentication
     quotas: RequestQuotas
-    audit_act: Callable[[Request], None]
+    audit_request: Callable[[Request], None]
     """Audits a request of programs that turns out to be an administrative act."""

@@ -40,11 +40,11 @@ def _of_one_group(parts: ApiParts) -> Handle:
 
 def _may_remove(parts: ApiParts) -> Handle:
     """A request that may take a member out of its group, or its place in it: an act where the member is another's."""
-    groups, audit_act = parts.groups, parts.audit_act
+    groups, audit_request = parts.groups, parts.audit_request
 
     def handle(request: Request, body: Any) -> None:
         if groups.removes_another(request, body.group_id, body):
-            audit_act(request)
+            audit_request(request)
         groups.submit(request, body.group_id, body)
 
     return handle

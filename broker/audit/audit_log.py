@@ -56,8 +56,8 @@ class AuditStatistics:
     """The counts of audit lines since the node's start."""
 
     lines: int = counter(*_LINES)
-    frequent_acts: int = counter(*_LEFT_OUT, kind="frequent act")
-    checked_acts: int = counter(*_LEFT_OUT, kind="checked act")
+    frequent_requests: int = counter(*_LEFT_OUT, kind="frequent act")
+    checked_requests: int = counter(*_LEFT_OUT, kind="checked act")
     refusals: int = counter(*_LEFT_OUT, kind="refusal")
     failures: int = counter(*_LEFT_OUT, kind="failure")
     log_ins: int = counter(*_LEFT_OUT, kind="log-in")

@@ -133,7 +133,7 @@ class BrokerParts:
             hosted_replicas=lambda: hosted_replicas(log_manager),
             on_registered=self.replication.replicas.revival.registered,
             on_caught_up=caught_up,
-            on_standing=self._standing_changed,
+            on_fenced_changed=self._fenced_changed,
             failed_log_dirs=lambda: log_manager.directory_ids(failures.offline_log_dirs()),
             cordoned_log_dirs=lambda: log_manager.directory_ids(log_manager.cordoned),
             calendar=self.disks.wall_clock,
@@ -167,7 +167,7 @@ class BrokerParts:
         """A request of this broker to itself."""
         self.apis.router.handle(request)
 
-    def _standing_changed(self, may_serve: bool) -> None:
+    def _fenced_changed(self, may_serve: bool) -> None:
         """A load balancer that asks the health service then sends no more clients to a broker that leads nothing."""
         task = asyncio.create_task(self.serving(may_serve))
         self._announcements.add(task)

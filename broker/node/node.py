@@ -141,8 +141,8 @@ class Node:
         said = []
         if self.broker is not None:
             replicas = self.broker.replication.replicas.statistics()
-            standing = "in service" if self.broker.lifecycle.unfenced.is_set() else "fenced"
-            said.append(f"{standing}, leads {replicas.leaders} of {replicas.partitions} partitions")
+            state = "in service" if self.broker.lifecycle.unfenced.is_set() else "fenced"
+            said.append(f"{state}, leads {replicas.leaders} of {replicas.partitions} partitions")
             if replicas.troubles.under_replicated:
                 said.append(f"{replicas.troubles.under_replicated} under-replicated")
         if self.controller is not None:

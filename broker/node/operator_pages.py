@@ -68,20 +68,20 @@ class BrokerStatus(Protocol):
 
 
 def checks(
-    config: NodeConfig, voters: VoterSet, leader_id: int, metadata_offset: int, standing: BrokerStatus | None
+    config: NodeConfig, voters: VoterSet, leader_id: int, metadata_offset: int, status: BrokerStatus | None
 ) -> list[Check]:
-    """The checks of a node whose logs are open. `voters` are the present ones; `standing` is None without the broker
+    """The checks of a node whose logs are open. `voters` are the present ones; `status` is None without the broker
     role."""
-    if standing is None:
+    if status is None:
         return [Check("logs"), Check("quorum", "" if leader_id >= 0 else _no_leader(config, voters))]
-    if not standing.is_fenced:
+    if not status.is_fenced:
         # An election of a moment ago does not keep a broker from serving; a longer one fences it.
         return [Check("logs"), Check("registration"), Check("metadata"), Check("in-service")]
     return [
         Check("logs"),
         Check("quorum", "" if leader_id >= 0 else _no_leader(config, voters)),
-        Check("registration", _not_registered(config) if standing.broker_epoch == NO_EPOCH else ""),
-        Check("metadata", _metadata_behind(metadata_offset, standing.broker_epoch)),
+        Check("registration", _not_registered(config) if status.broker_epoch == NO_EPOCH else ""),
+        Check("metadata", _metadata_behind(metadata_offset, status.broker_epoch)),
         Check("in-service", "the controller does not let this broker serve (it is fenced)"),
     ]
 
@@ -173,8 +173,8 @@ class OperatorPages:
             return [Check("in-service", "the node stops")]
         if node is None:
             return [Check("logs", self._logs_to_open() or "the log dirs are being opened")]
-        standing = node.broker.lifecycle.statistics() if node.broker is not None else None
-        return checks(self._config, node.raft.voters, node.leader_id, node.loader.image.offset, standing)
+        status = node.broker.lifecycle.statistics() if node.broker is not None else None
+        return checks(self._config, node.raft.voters, node.leader_id, node.loader.image.offset, status)
 
     def _logs_to_open(self) -> str:
         remaining = (progress.remaining_text() for progress in self._opening.values() if progress.remaining)

@@ -103,7 +103,7 @@ def add_voter(
     named = voter_of_config(config) if config else parse_voter(voter, needs_address=True)
     if dry_run:
         with patient_admin(bootstrap) as admin:
-            note(_standing(named, admin.describe_quorum()))
+            note(_status(named, admin.describe_quorum()))
         _changed(named, "would be added", as_json, done=False)
         return
     with patient_admin(bootstrap) as admin:
@@ -213,7 +213,7 @@ def _changed(voter: NamedVoter, what: str, as_json: bool, *, done: bool = True) 
         say(f"voter {voter} {what}")
 
 
-def _standing(named: NamedVoter, info: QuorumInfo) -> str:
+def _status(named: NamedVoter, info: QuorumInfo) -> str:
     """The standing of a controller that is to be added, as the quorum knows it."""
     if not info.is_dynamic:
         return f"the voters are {STATIC}"

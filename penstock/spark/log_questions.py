@@ -78,12 +78,12 @@ class LogQuestions:
         while True:
             attempt += 1
             views = await every_view(self._cluster, deadline_ms)  # from now on an older answer is stale
-            age_ms = min(standing.metadata_age_ms for standing in views.standings)
+            age_ms = min(status.metadata_age_ms for status in views.statuses)
             if age_ms < METADATA_OLD_MS:
                 return await self.describe(names)
             wait_ms = self._cluster.backoff.wait_ms(attempt)
             if self._cluster.clock.now_ms() + wait_ms >= deadline_ms:
-                asked = ", ".join(f"node {standing.node_id}" for standing in views.standings)
+                asked = ", ".join(f"node {status.node_id}" for status in views.statuses)
                 raise BrokerBehindError(
                     f"whether topic {', '.join(names)} was deleted cannot be told: {asked} answered, and none has heard"
                     f" from the metadata quorum for {age_ms} ms. Nothing was skipped: start the other nodes, or mend"

@@ -31,7 +31,7 @@ def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
     )
 
 
-def standing(core: RaftCore) -> str:
+def promises_text(core: RaftCore) -> str:
     """Says that this voter takes part in elections, or what it waits for."""
     if core.forgotten is Forgotten.NOTHING:
         return "it takes part in the quorum"

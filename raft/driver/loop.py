@@ -57,7 +57,7 @@ class QuorumLoop:
         self.is_stopping = False
         self.failure: Exception | None = None
         """The error that ended the loop, if one did."""
-        self._notices.standing(core)
+        self._notices.promises(core)
 
     def __repr__(self) -> str:
         how = "failed" if self.failure else "stopping" if self.is_stopping else "running"
@@ -154,7 +154,7 @@ class QuorumLoop:
         if own_from is not None and self._applier.applied_offset(self.committed_offset) > own_from:
             self._active_epoch = epoch
         self._applier.announce(core.leader_id, core.epoch, own_from)
-        self._notices.standing(core)
+        self._notices.promises(core)
 
     def _fail(self, error: Exception) -> None:
         """An error of the disk or of an invariant: take no further part. Earlier promises hold; none is added."""

@@ -10,7 +10,7 @@ import logging
 from penstock.clock import Clock
 from penstock.errors import UnknownLeaderEpochError
 from raft.core import RaftCore
-from raft.driver.describe import standing
+from raft.driver.describe import promises_text
 from raft.messages import Request, Response
 from raft.quorum_state import Forgotten
 from raft.validation import is_epoch_jump, request_epoch
@@ -31,11 +31,11 @@ class Notices:
         self._next_jump_ms: int | None = None
         self._jumps = 0
 
-    def standing(self, core: RaftCore) -> None:
+    def promises(self, core: RaftCore) -> None:
         """A voter has lost its state, or has learned again what it promised."""
         if core.forgotten is not self._forgotten:
             self._forgotten = core.forgotten
-            _log.warning("voter %d: %s", self._node_id, standing(core))
+            _log.warning("voter %d: %s", self._node_id, promises_text(core))
 
     def answered(self, request: Request, response: Response) -> None:
         """A request was answered; a refused epoch is logged."""

@@ -61,7 +61,7 @@ class OffsetMap:
 
     def put_all(self, keys: Sequence[bytes | None], offsets: Sequence[int]) -> None:
         """The records of one batch, none of which is below those before."""
-        keys, longest = _standing_for(keys)
+        keys, longest = _as_stored(keys)
         before = len(self._latest)
         self._latest.update(zip(keys, offsets, strict=True))
         self._latest[None] = _SUPERSEDED
@@ -70,7 +70,7 @@ class OffsetMap:
 
     def latest(self, keys: Sequence[bytes | None], offsets: Sequence[int]) -> list[bool]:
         """True for each record that has a key, unless the map knows the same key at a higher offset."""
-        keys, _ = _standing_for(keys)
+        keys, _ = _as_stored(keys)
         # A key that is not in the map gets the record's own offset as the default, and so is the latest.
         return list(map(le, map(self._latest.get, keys, offsets), offsets))
 
@@ -78,7 +78,7 @@ class OffsetMap:
         return f"OffsetMap({len(self)} keys, {self.used_bytes} of {self.memory_bytes} bytes)"
 
 
-def _standing_for(keys: Sequence[bytes | None]) -> tuple[Sequence[bytes | None], int]:
+def _as_stored(keys: Sequence[bytes | None]) -> tuple[Sequence[bytes | None], int]:
     """The keys as the map stores them (digests, if any is long), and the length of the longest."""
     longest = max(map(len, filter(None, keys)), default=0)
     if longest <= MAX_PLAIN_KEY_BYTES:

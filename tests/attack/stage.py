@@ -21,7 +21,7 @@ from penstock.testing.ports import HOST, NodePorts
 from tests.attack import honest
 from tests.attack.requests import OWN_GROUP, OWN_ID, Names
 from tests.attack.verdict import Secrets
-from tests.overload.standing import rss_mib
+from tests.overload.cluster_state import rss_mib
 from tests.support.certificates import TestCa
 from tests.support.issuer import AUDIENCE, ISSUER, Issuer, rsa_key
 

@@ -105,7 +105,7 @@ class Readers:
         if behind and not gave_up and any(_position(consumer, topic, p) < ends[p] for p in behind):
             return False
         if behind:
-            self.history.write("stuck", reader=reader, log=log, consumer=_standing(consumer))
+            self.history.write("stuck", reader=reader, log=log, consumer=_positions_of(consumer))
         for partition in behind:
             reached = _position(consumer, topic, partition) >= ends[partition]
             self.ledger.end_range(reader, log, partition, ends[partition], reached=reached)
@@ -199,7 +199,7 @@ def _position(consumer: Consumer, topic: str, partition: int) -> int:
     return consumer.position(tp) if tp in consumer.assignment() else -1
 
 
-def _standing(consumer: Consumer) -> list[str]:
+def _positions_of(consumer: Consumer) -> list[str]:
     """The state of a consumer that comes no further: counts, links and where each waits, the refresh of the metadata,
     and each partition with its leader."""
     core = consumer._core

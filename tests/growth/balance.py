@@ -76,18 +76,18 @@ class Balance:
         if again and (again["reassignments"] or again["elections"]):
             self.operator.wrong(f"there is still something to do: {again['reassignments']}, {again['elections']}")
         time.sleep(BASELINE_S)
-        if not dict(self._standing())[seventh]["replicas"]:
+        if not dict(self._holdings())[seventh]["replicas"]:
             self.operator.wrong(f"node {seventh} has nothing")
 
     def _balance(self, name: str) -> None:
         """One run of the command under load, and what it must have brought."""
-        self._show("before", self._standing())
+        self._show("before", self._holdings())
         copied, began = self._copied_bytes(), time.monotonic()
         plan = self._plan(name)
         seconds = time.monotonic() - began
         if plan is None:
             return
-        found = self._standing()
+        found = self._holdings()
         self._show("after", found)
         self.figures[name] = {
             "partitions_moved": len(plan["reassignments"]),
@@ -134,7 +134,7 @@ class Balance:
                 if len(p.replicas) != RACKS or len({racks[node] for node in p.replicas}) != RACKS:
                     self.operator.wrong(f"{name}: {topic.name}-{p.partition} has the replicas {p.replicas}")
 
-    def _standing(self) -> list[tuple[int, dict[str, int]]]:
+    def _holdings(self) -> list[tuple[int, dict[str, int]]]:
         """The present load of each broker: replicas and leaders by the metadata, bytes by its own log dirs."""
         log_dirs = self.operator.admin.describe_log_dirs()
         has = {node: {"replicas": 0, "leaders": 0, "size_bytes": 0} for node in sorted(log_dirs)}
@@ -148,9 +148,9 @@ class Balance:
             has[node]["size_bytes"] = sum(sizes)
         return list(has.items())
 
-    def _show(self, when: str, standing: Sequence[tuple[int, Mapping[str, int]]]) -> None:
+    def _show(self, when: str, holdings: Sequence[tuple[int, Mapping[str, int]]]) -> None:
         self.operator.say(f"{when + ':':8} broker  replicas  leaders     MiB")
-        for node, has in standing:
+        for node, has in holdings:
             size = has["size_bytes"] / 2**20
             self.operator.say(f"{'':8} {node:6}  {has['replicas']:8}  {has['leaders']:7}  {size:6.1f}")
 

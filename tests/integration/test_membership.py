@@ -107,7 +107,7 @@ def config_of(cluster: Cluster, index: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Membership:
     """The metadata that no forged message may change."""
 
     leader_id: int
@@ -116,12 +116,12 @@ class Standing:
     isr: tuple[int, ...]
 
 
-def standing(cluster: Cluster) -> Standing:
+def membership(cluster: Cluster) -> Membership:
     with Admin(cluster.bootstrap) as admin:
         quorum = admin.describe_quorum()
         (partition,) = admin.describe_topic(ORDERS.topic).partitions
     epochs = {index: broker_epoch(cluster, index) for index in range(len(cluster))}
-    return Standing(quorum.leader_id, quorum.leader_epoch, epochs, tuple(sorted(partition.isr)))
+    return Membership(quorum.leader_id, quorum.leader_epoch, epochs, tuple(sorted(partition.isr)))
 
 
 def broker_epoch(cluster: Cluster, index: int) -> int:
@@ -132,11 +132,11 @@ def broker_epoch(cluster: Cluster, index: int) -> int:
 
 
 @contextmanager
-def unchanged(cluster: Cluster) -> Iterator[Standing]:
+def unchanged(cluster: Cluster) -> Iterator[Membership]:
     """Within the block something is forged; afterwards the cluster is as it was, and has every record."""
-    before = standing(cluster)
+    before = membership(cluster)
     yield before
-    assert standing(cluster) == before
+    assert membership(cluster) == before
     assert read(cluster.bootstrap) == VALUES
 
 
@@ -162,7 +162,7 @@ def error_of(address: str, rpc: str, request: Any) -> ApiError | None:
     return error_for(answer.error.code, answer.error.message) if answer.error.code else None
 
 
-def forged(rpc: str, cluster_id: str, now: Standing, sender: int, receiver: int, broker_epoch: int) -> Any:
+def forged(rpc: str, cluster_id: str, now: Membership, sender: int, receiver: int, broker_epoch: int) -> Any:
     """A message that would have an effect if it were of this cluster and of this broker epoch."""
     later = now.leader_epoch + 1
     match rpc.partition(".")[2]:

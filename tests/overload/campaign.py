@@ -30,8 +30,8 @@ from penstock import Admin
 from penstock.testing import Cluster
 from tests.chaos.ledger import Ledger, Verdict
 from tests.growth.latency import PacedProducer
+from tests.overload.cluster_state import OVERLOADED, SHRINKS, WATCH_S, ClusterState, Watch
 from tests.overload.sender import CHUNK_RECORDS, RECORD_BYTES, bare_value
-from tests.overload.standing import OVERLOADED, SHRINKS, WATCH_S, Standing, Watch
 from tests.support import replica_bytes
 from tests.support.campaign.beside import beside, every
 from tests.support.campaign.frame import Campaign, Run
@@ -96,7 +96,7 @@ class Story:
             beside(every(WATCH_S, watch.look)),
         ):
             time.sleep(WARM_UP_S)
-            before = Standing.of(self.cluster, self.admin)
+            before = ClusterState.of(self.cluster, self.admin)
             paced.phase("alone")
             time.sleep(BASELINE_S)
             paced.phase("measured")
@@ -107,7 +107,7 @@ class Story:
             paced.phase("overload")
             self._overload(senders, rate)
             self._recover(paced)
-            after = Standing.of(self.cluster, self.admin)
+            after = ClusterState.of(self.cluster, self.admin)
             self.ended = _all(senders, {"do": "end"})[0]
         self.run.report.figures["acks"] = {
             name: found for name, found in paced.quantiles().items() if not name.isdigit()

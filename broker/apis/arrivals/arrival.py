@@ -52,7 +52,7 @@ class PartitionStatus(Enum):
 
 _NO_NUMBERS: Final[Mapping[int, object]] = {}
 
-Standing = Callable[[NamedPartition, MetadataImage, HostedPartitions], PartitionStatus]
+StatusOf = Callable[[NamedPartition, MetadataImage, HostedPartitions], PartitionStatus]
 
 
 def status_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStatus:
@@ -79,7 +79,7 @@ def known_status_of(named: NamedPartition, image: MetadataImage, hosted: HostedP
     return PartitionStatus.SETTLED if is_known else PartitionStatus.UNSEEN
 
 
-STATUSES: Final[dict[bool, Standing]] = {True: status_of, False: known_status_of}
+STATUSES: Final[dict[bool, StatusOf]] = {True: status_of, False: known_status_of}
 """The function that finds a partition's standing, by the need of a log."""
 
 
@@ -90,9 +90,9 @@ def _topic(named: NamedPartition, image: MetadataImage) -> TopicImage | None:
 def unsettled_of(named: Named, image: MetadataImage, hosted: HostedPartitions) -> list[NamedPartition]:
     """The partitions that are not settled. A request with thousands comes often, and all of them are here: one look-up
     tells so of each."""
-    standing, looks = STATUSES[named.needs_log], _leads if named.needs_log else _knows
+    status_of_one, looks = STATUSES[named.needs_log], _leads if named.needs_log else _knows
     others = map(NamedPartition._make, looks(named.partitions, image, hosted))
-    return [one for one in others if standing(one, image, hosted) is not PartitionStatus.SETTLED]
+    return [one for one in others if status_of_one(one, image, hosted) is not PartitionStatus.SETTLED]
 
 
 def _leads(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: HostedPartitions) -> Iterator[PlainNamed]:
@@ -147,7 +147,7 @@ class AwaitedPartitions:
         self._known_end_offset: int | None = None
 
     def step(
-        self, standing: Callable[[NamedPartition], PartitionStatus], applied_end_offset: int, known_end_offset: int
+        self, status_of_one: Callable[[NamedPartition], PartitionStatus], applied_end_offset: int, known_end_offset: int
     ) -> WaitStep:
         """The next step. `known_end_offset` is the end of what this broker knows to be committed, and
         `applied_end_offset` that of its image. The known end of the first look counts, or a client that changes
@@ -155,7 +155,7 @@ class AwaitedPartitions:
         if self._known_end_offset is None:
             self._known_end_offset = known_end_offset
         while self._left:
-            found = standing(self._left[0])
+            found = status_of_one(self._left[0])
             if found is PartitionStatus.OPENING:
                 return WaitStep.NEWS
             if found is PartitionStatus.UNSEEN:

@@ -22,7 +22,7 @@ from broker.apis.arrivals.arrival import (
     STATUSES,
     AwaitedPartitions,
     CommittedEnds,
-    Standing,
+    StatusOf,
     WaitStep,
     unsettled_of,
 )
@@ -158,17 +158,17 @@ class ArrivalWaits:
                 may[topic] = permissions.may_any(caller, operation, ResourceType.TOPIC)
         return [one for one in unsettled if may[one.topic]]
 
-    def _step(self, arrival: AwaitedPartitions, standing: Standing) -> WaitStep:
+    def _step(self, arrival: AwaitedPartitions, status_of_one: StatusOf) -> WaitStep:
         image, hosted = self._image(), self._hosted
-        return arrival.step(lambda one: standing(one, image, hosted), image.offset + 1, self._known_end_offset())
+        return arrival.step(lambda one: status_of_one(one, image, hosted), image.offset + 1, self._known_end_offset())
 
     async def _wait(self, arrival: AwaitedPartitions, party: str, wait_ms: int, *, needs_log: bool) -> None:
-        standing, has_waited = STATUSES[needs_log], False
+        status_of_one, has_waited = STATUSES[needs_log], False
         self._waiting[party] += 1
         self._total += 1
         try:
             async with asyncio.timeout(wait_ms / 1_000):
-                while not self._is_closed and (step := self._step(arrival, standing)) is not WaitStep.DONE:
+                while not self._is_closed and (step := self._step(arrival, status_of_one)) is not WaitStep.DONE:
                     number = self._asked(party) if step is WaitStep.READ else None
                     if step is WaitStep.READ and number is None:
                         arrival.read(None)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
 
-from broker.apis.api_parts import Standing
+from broker.apis.api_parts import OwnStatus
 from broker.apis.cluster.metadata import node_view
 from broker.apis.served import Served
 from broker.authorization.rules.administration import describe_cluster_rule
@@ -52,12 +52,12 @@ class DescribeClusterApi:
         cluster_id: str,
         image: Callable[[], MetadataImage],
         controller_id: Callable[[], int],
-        standing: Callable[[], Standing],
+        own_status: Callable[[], OwnStatus],
     ) -> None:
         self._cluster_id = cluster_id
         self._image = image
         self._controller_id = controller_id
-        self._standing = standing
+        self._own_status = own_status
         self._counted = _LeaderCounts({}, {}, 0)
 
     def handle(self, request: Request, body: DescribeClusterRequest) -> None:
@@ -66,7 +66,7 @@ class DescribeClusterApi:
         if self._counted.topics is not image.topics_by_id:  # images share the table until a topic changes
             self._counted = _leader_counts(image.topics_by_id)
         counted = self._counted
-        standing, troubles = self._standing()
+        own_status, troubles = self._own_status()
         offline = _offline(image) if counted.offline else ()
         request.complete(
             ClusterInfo(
@@ -74,7 +74,7 @@ class DescribeClusterApi:
                 controller_id=self._controller_id(),
                 brokers=brokers,
                 metadata_offset=image.offset,
-                standing=standing,
+                standing=own_status,
                 leaders=counted.leaders,
                 offline_partitions=counted.offline,
                 troubles=(*offline, *troubles),
@@ -123,6 +123,6 @@ SERVED: Final = (
     Served(
         api=DESCRIBE_CLUSTER,
         rule=describe_cluster_rule,
-        make=lambda parts: DescribeClusterApi(parts.cluster_id, parts.image, parts.leader_id, parts.standing).handle,
+        make=lambda parts: DescribeClusterApi(parts.cluster_id, parts.image, parts.leader_id, parts.own_status).handle,
     ),
 )

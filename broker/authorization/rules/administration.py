@@ -83,7 +83,7 @@ def describe_cluster_rule(judge: Judge, body: Any) -> Ruling:
         groups = tuple(
             one for one in answer.standing.stuck_groups if judge.may(Operation.DESCRIBE, _GROUP, one.group_id)
         )
-        standing = replace(
+        visible_status = replace(
             answer.standing,
             failed_log_dirs=(),
             silent_log_dirs=(),
@@ -95,6 +95,6 @@ def describe_cluster_rule(judge: Judge, body: Any) -> Ruling:
             stuck_groups=groups,
             is_partial=True,
         )
-        return replace(answer, troubles=seen, standing=standing)
+        return replace(answer, troubles=seen, standing=visible_status)
 
     return Ruling(body, amend)

@@ -257,7 +257,7 @@ class KafkaListener:
     def sweep(self, now_ms: int) -> None:
         """Close the silent ones, cut those that stand still, and tell of what was cut. A client that has closed its
         half waits for an answer that is long in coming, or is gone: there is no telling."""
-        standing: dict[Endpoint, int] = {}
+        waiting_since: dict[Endpoint, int] = {}
         idle_ms_max = self._limits.idle_ms_max
         for peer, served in self._open.items():
             connection = served.connection
@@ -271,12 +271,12 @@ class KafkaListener:
             if since_ms is None:
                 since_ms = connection.crawls_since_ms(now_ms)
             if since_ms is not None:
-                standing[peer] = since_ms
+                waiting_since[peer] = since_ms
             elif (served.is_idle or connection.has_ended) and silent_ms > idle_ms_max:
                 connection.close()
             elif served.is_idle and silent_ms > 0:  # what came in this very millisecond might not be all of it
                 served.quiet_since_ms = connection.active_ms
-        for peer in self._guard.stalled(standing, now_ms):
+        for peer in self._guard.stalled(waiting_since, now_ms):
             self._cut_slow(self._open[peer])
         for served in tuple(self._open.values()):
             if served.connection.is_in_the_way(now_ms):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from broker.apis.api_parts import ApiParts, Standing
+from broker.apis.api_parts import ApiParts, OwnStatus
 from broker.apis.cluster.topic_views import TopicViews
 from broker.apis.forwarding import ForwardedRequests
 from broker.apis.router import Router
@@ -89,7 +89,7 @@ def make_apis(
         log_dir_moves=replication.log_dir_moves,
         disk_rooms=jobs.disk_rooms.statistics,
         views=TopicViews(config.node_id, replicas.lost.why_offline),
-        standing=partial(_standing, base, lifecycle, replicas, findings),
+        own_status=partial(_own_status, base, lifecycle, replicas, findings),
         dynamic=base.dynamic,
         groups=coordinators.groups.coordinator,
         transactions=coordinators.transactions.coordinator,
@@ -98,14 +98,16 @@ def make_apis(
         share_holder=None if request_authorizer is None else request_authorizer.share_holder,
         authentication=requests.authentication,
         quotas=requests.quotas,
-        audit_act=audited.found,
+        audit_request=audited.found,
     )
     passes = None if request_authorizer is None else request_authorizer.passes
     router = Router(handlers(parts), passes, audited.watch)
     return Apis(router=router, forwarded=forwarded, describe_metadata=describe_metadata)
 
 
-def _standing(base: Foundation, lifecycle: BrokerLifecycle, replicas: ReplicaParts, findings: NodeFindings) -> Standing:
+def _own_status(
+    base: Foundation, lifecycle: BrokerLifecycle, replicas: ReplicaParts, findings: NodeFindings
+) -> OwnStatus:
     return own_status(
         base.config,
         lifecycle,

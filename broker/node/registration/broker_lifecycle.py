@@ -105,14 +105,14 @@ class BrokerLifecycle:
         hosted_replicas: Callable[[], tuple[HostedReplicas, ...]],
         on_registered: Callable[[int], None],
         on_caught_up: Callable[[], None],
-        on_standing: Callable[[bool], None] = lambda may_serve: None,
+        on_fenced_changed: Callable[[bool], None] = lambda may_serve: None,
         failed_log_dirs: Callable[[], Set[str]] = frozenset,
         cordoned_log_dirs: Callable[[], Set[str]] = frozenset,
         calendar: SharedCalendar = NO_CALENDAR,
     ) -> None:
-        """`losses` has the news of replicas that were lost here; `on_standing` is told whether the controller lets this
-        broker serve, whenever that changes; `failed_log_dirs` are ids of the registered ones that have failed,
-        `cordoned_log_dirs` of those that get no new replicas."""
+        """`losses` has the news of replicas that were lost here; `on_fenced_changed` is told whether the controller
+        lets this broker serve, whenever that changes; `failed_log_dirs` are ids of the registered ones that have
+        failed, `cordoned_log_dirs` of those that get no new replicas."""
         self.unfenced = asyncio.Event()
         self.broker_epoch = NO_EPOCH
         self._registration = registration
@@ -130,7 +130,7 @@ class BrokerLifecycle:
         self._hosted_replicas = hosted_replicas
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
-        self._on_standing = on_standing
+        self._on_fenced_changed = on_fenced_changed
         self._failed_log_dirs, self._cordoned_log_dirs = failed_log_dirs, cordoned_log_dirs
         self._registered_without: Set[str] = frozenset()
         """The log dirs that had failed before the last registration."""
@@ -162,7 +162,7 @@ class BrokerLifecycle:
                 if why := self._reason_to_succeed_itself():
                     await self._register_as_successor(why)
                 asked = self._comparison.asks_to_serve(_now_ms())
-                self._note_standing(await self._heartbeat())
+                self._note_fenced(await self._heartbeat())
                 if not asked and self._comparison.asks_to_serve(_now_ms()):
                     continue  # the verdict has come
             except (StaleBrokerEpochError, BrokerIdNotRegisteredError) as error:
@@ -204,18 +204,18 @@ class BrokerLifecycle:
     def _fenced(self, why: str) -> None:
         self._lease.give_up()
         self.unfenced.clear()
-        self._on_standing(False)
+        self._on_fenced_changed(False)
         if not self._is_stopping:
             _log.warning(f"{why} (unfenced so far: %d)", self._registration.broker_id, self._unfencings)
 
-    def _note_standing(self, answer: BrokerHeartbeatResponse) -> None:
+    def _note_fenced(self, answer: BrokerHeartbeatResponse) -> None:
         broker_id = self._registration.broker_id
         if answer.is_fenced and self.unfenced.is_set():
             self._fenced("broker %d is fenced by the controller: it leads nothing until it is unfenced")
         elif not answer.is_fenced and not self.unfenced.is_set():
             self._unfencings += 1
             _log.info("broker %d is unfenced, time %d, epoch %d", broker_id, self._unfencings, self.broker_epoch)
-            self._on_standing(True)
+            self._on_fenced_changed(True)
             self.unfenced.set()
 
     async def _register_as_successor(self, why: str) -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from broker.apis.api_parts import Standing
+from broker.apis.api_parts import OwnStatus
 from broker.config.exposed_listeners import node_listeners
 from broker.config.node_config import NodeConfig
 from broker.node.registration.broker_lifecycle import BrokerLifecycle
@@ -33,7 +33,7 @@ def own_status(
     failed_log_dirs: Iterable[str],
     silent_ms: Mapping[str, int],
     findings: NodeFindings,
-) -> Standing:
+) -> OwnStatus:
     """The standing, and the first partitions that this broker should lead and cannot, whose disk does not answer, or
     that it leads with too few replicas in sync. `silent_ms`: by log dir, the age of the oldest call to its disk."""
     counts, refused = replicas.statistics(), replicas.refused.statistics()
@@ -41,7 +41,7 @@ def own_status(
     stalled = stalled_partitions(replicas.hosted.all(), silent)
     unserved = tuple(unserved_partitions(replicas.lost, image))
     held_up, held = findings.held_up()
-    standing = NodeStanding(
+    status = NodeStanding(
         node_id=replicas.hosted.broker_id,
         fenced=lifecycle.statistics().is_fenced,
         metadata_age_ms=metadata_age_ms,
@@ -68,7 +68,7 @@ def own_status(
         calendar_fault=findings.calendar_fault(),
     )
     waiting = (_stalled_view(each, silent[path]) for path, found in sorted(stalled.items()) for each in found)
-    return standing, (
+    return status, (
         *unserved[:NAMED_MAX],
         *islice(waiting, NAMED_MAX),
         *map(_short_view, counts.troubles.named),

@@ -49,7 +49,7 @@ _FLUSH_POLICIES: Final = ("", "fsync", "os")
 Result = ControllerResult[RegisterBrokerResponse]
 
 
-class _Standing(NamedTuple):
+class _ControllerPart(NamedTuple):
     """The part of a registration that is the controller's own."""
 
     fenced: bool = True
@@ -57,7 +57,7 @@ class _Standing(NamedTuple):
     offline_log_dirs: tuple[str, ...] = ()
 
 
-_NEW: Final = _Standing()
+_NEW: Final = _ControllerPart()
 
 
 def register_broker(
@@ -111,12 +111,12 @@ def _register_again(
         )
     failed = dead_log_dirs(existing, request).difference(existing.offline_log_dirs)
     offline = tuple(sorted(failed.union(existing.offline_log_dirs)))
-    standing = _Standing(existing.fenced, existing.in_controlled_shutdown, offline)
+    own_part = _ControllerPart(existing.fenced, existing.in_controlled_shutdown, offline)
     leaving = changes_when_dirs_fail(context, existing.broker_id, failed) if failed else ()
     changes = with_directories(context, existing, request, leaving)
-    if not changes and _record(context, request, log_dirs, existing.broker_epoch, standing) == existing.to_record():
+    if not changes and _record(context, request, log_dirs, existing.broker_epoch, own_part) == existing.to_record():
         return ControllerResult((), RegisterBrokerResponse(existing.broker_epoch))
-    return _result(changes, _record(context, request, log_dirs, next_offset + len(changes), standing))
+    return _result(changes, _record(context, request, log_dirs, next_offset + len(changes), own_part))
 
 
 def _register_successor(
@@ -132,8 +132,8 @@ def _register_successor(
     marked = changes_of_last_copies(context, existing, request, leaving, unheard_from)
     changes = with_directories(context, existing, request, marked)
     unknown = tuple(sorted(set(request.lost_log_dirs).difference(existing.log_dirs)))
-    standing = _Standing(offline_log_dirs=tuple(sorted(dead_log_dirs(existing, request))))
-    return _result(changes, _record(context, request, log_dirs, next_offset + len(changes), standing), unknown)
+    own_part = _ControllerPart(offline_log_dirs=tuple(sorted(dead_log_dirs(existing, request))))
+    return _result(changes, _record(context, request, log_dirs, next_offset + len(changes), own_part), unknown)
 
 
 def _check_predecessor_is_gone(
@@ -239,7 +239,7 @@ def _record(
     request: RegisterBrokerRequest,
     log_dirs: tuple[str, ...],
     broker_epoch: int,
-    standing: _Standing = _NEW,
+    own_part: _ControllerPart = _NEW,
 ) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
@@ -248,12 +248,12 @@ def _record(
         host=request.host,
         port=request.port,
         rack=request.rack,
-        fenced=standing.fenced,
-        in_controlled_shutdown=standing.in_controlled_shutdown,
+        fenced=own_part.fenced,
+        in_controlled_shutdown=own_part.in_controlled_shutdown,
         log_dirs=log_dirs,
         inter_broker_host=request.inter_broker_host,
         inter_broker_port=request.inter_broker_port,
-        offline_log_dirs=standing.offline_log_dirs,
+        offline_log_dirs=own_part.offline_log_dirs,
         flush_policy=request.flush_policy,
         listeners=tuple(map(str, request.listeners)),
         features=request.features if _may_say_features(context) else "",

@@ -147,7 +147,7 @@ def consume(
     with reader as consumer, Admin(bootstrap) as admin:
         leaders = Leaders(lambda: [admin.describe_topic(topic) for topic in places], clock, partition, places)
         wait = ConsumeWait(consumer, bootstrap)
-        with patience(wait.standing, wait.reason):
+        with patience(wait.progress, wait.reason):
             partitions = leaders.look()
             consumer.assign(partitions)
             span.seek(consumer, partitions)

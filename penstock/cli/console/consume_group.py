@@ -139,7 +139,7 @@ class GroupReading:
         )
         with leaves_first(), member as consumer:
             wait = ConsumeWait(consumer, bootstrap)
-            with patience(wait.standing, wait.reason):
+            with patience(wait.progress, wait.reason):
                 with Admin(bootstrap) as admin:
                     for topic in self.topics:
                         admin.describe_topic(topic)

@@ -173,7 +173,7 @@ def _write(bootstrap: str, topic: str, shape: InputShape, options: dict[str, Any
     with Producer(bootstrap, **options) as producer:
         wait = ProduceWait(producer, topic, bootstrap)
         try:
-            with patience(wait.standing, wait.reason), stalls_not_logged():
+            with patience(wait.progress, wait.reason), stalls_not_logged():
                 producer.partitions_for(topic)  # fails for a missing topic even when the input has no line
                 wait.is_topic_known = True
                 flow.run(producer, topic)

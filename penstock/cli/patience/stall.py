@@ -16,7 +16,7 @@ PATIENCE_MS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WaitProgress:
     """How a command stands: whether it waits for the cluster at all, and any number that rises with its progress."""
 
     is_waiting: bool
@@ -37,12 +37,12 @@ class Stall:
         self._lock = threading.Lock()
         """Guards the lines that are printed: one thread looks, another ends."""
 
-    def look(self, standing: Standing, now_ms: int) -> None:
+    def look(self, now: WaitProgress, now_ms: int) -> None:
         """Tells what the command waits for, once for each reason, and when it goes on after that."""
-        if not standing.is_waiting or standing.progress != self._progress or self._since_ms is None:
+        if not now.is_waiting or now.progress != self._progress or self._since_ms is None:
             self._go_on(now_ms)
-            self._progress = standing.progress
-            self._since_ms = now_ms if standing.is_waiting else None
+            self._progress = now.progress
+            self._since_ms = now_ms if now.is_waiting else None
         elif now_ms - max(self._since_ms, self._asked_ms) >= PATIENCE_MS:
             self._asked_ms = now_ms
             self._note(self._reason(), now_ms - self._since_ms)

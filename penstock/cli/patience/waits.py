@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.cli.output import note
-from penstock.cli.patience.stall import Standing
+from penstock.cli.patience.stall import WaitProgress
 from penstock.cli.patience.watch import Reasons
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ class ProduceWait:
         self._reasons = Reasons(bootstrap)
         self.is_topic_known = False
 
-    def standing(self) -> Standing:
+    def progress(self) -> WaitProgress:
         counts = self._producer.statistics()
         is_waiting = counts.buffered_bytes > 0 or not self.is_topic_known
-        return Standing(is_waiting, counts.records_acked + counts.records_failed)
+        return WaitProgress(is_waiting, counts.records_acked + counts.records_failed)
 
     def reason(self) -> str:
         otherwise = f"no broker has described topic {self._topic} yet"
@@ -45,8 +45,8 @@ class ConsumeWait:
         self.is_printing = False
         self.printed = 0
 
-    def standing(self) -> Standing:
-        return Standing(not self.is_printing, self.printed)
+    def progress(self) -> WaitProgress:
+        return WaitProgress(not self.is_printing, self.printed)
 
     def reason(self) -> str:
         waits, count = self._consumer.waiting_for(), len(self._consumer.assignment())

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.cli.output import note
-from penstock.cli.patience.stall import Stall, Standing
+from penstock.cli.patience.stall import WaitProgress, Stall
 from penstock.clock import SystemClock
 from penstock.errors import PenstockError
 
@@ -29,16 +29,16 @@ ASK_MS = 1_000
 
 
 @contextmanager
-def patience(standing: Callable[[], Standing], reason: Callable[[], str]) -> Iterator[None]:
+def patience(progress: Callable[[], WaitProgress], reason: Callable[[], str]) -> Iterator[None]:
     """Says what the work inside waits for."""
     ended = threading.Event()
     stall, clock = Stall(reason, lambda text: None if ended.is_set() else note(f"penstock: {text}")), SystemClock()
 
     def watch() -> None:
         try:
-            stall.look(standing(), clock.now_ms())  # the patience begins with the work
+            stall.look(progress(), clock.now_ms())  # the patience begins with the work
             while not ended.wait(LOOK_SECONDS):
-                stall.look(standing(), clock.now_ms())
+                stall.look(progress(), clock.now_ms())
         except Exception:
             if not ended.is_set():  # otherwise the process ends, and the clients' loop with it
                 raise
@@ -62,7 +62,7 @@ def patient_admin(bootstrap: str) -> Iterator[Admin]:
     connecting = Admin(bootstrap, bootstrap_timeout_ms=FIRST_CONTACT_MS)
     with (
         connecting as admin,
-        patience(lambda: Standing(is_waiting=True), lambda: reasons.of(admin.waiting_for(), otherwise)),
+        patience(lambda: WaitProgress(is_waiting=True), lambda: reasons.of(admin.waiting_for(), otherwise)),
     ):
         yield admin
 

@@ -54,7 +54,7 @@ class ClusterViews:
         return max(self.by_node.values(), key=lambda view: view.freshness)
 
     @property
-    def standings(self) -> list[NodeStanding]:
+    def statuses(self) -> list[NodeStanding]:
         """The standings by node id."""
         return [self.by_node[node_id].standing for node_id in sorted(self.by_node)]
 

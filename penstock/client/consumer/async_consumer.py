@@ -167,7 +167,7 @@ class AsyncConsumer:
                 if len(found):  # type: ignore[arg-type]
                     return found
                 if not await self._is_ready_before(deadline):
-                    self._core.reader.raise_standing()
+                    self._core.reader.raise_waiting()
                     return found
         finally:
             self._turns.end()

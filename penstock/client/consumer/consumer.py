@@ -173,7 +173,7 @@ class Consumer:
                     return found
                 left_ms = deadline_ms - self._clock.now_ms()
                 if left_ms <= 0 or not self._ready.wait(left_ms / 1000):
-                    self._core.reader.raise_standing()
+                    self._core.reader.raise_waiting()
                     return found
         finally:
             self._turns.end()

@@ -197,7 +197,7 @@ class Reader:
             if self._positions.states.get(state.topic_partition) is state and state.failure is failed.error:
                 raise failed.error.with_traceback(None)
 
-    def raise_standing(self) -> None:
+    def raise_waiting(self) -> None:
         """Raises the error of a partition that waits for a seek, whether it was raised before or not."""
         self.raise_new()
         for state in self._positions.states.values():

@@ -52,7 +52,7 @@ class Transcript:
         self._world = world
         self._say = world.say
         self._image = EMPTY_IMAGE
-        self._standing: dict[str, tuple[str, bool, bool]] = {}
+        self._states: dict[str, tuple[str, bool, bool]] = {}
         """By machine: its process, whether that waits, whether the machine has power."""
         self._refusals: dict[str, int] = {}
         self._quorum: dict[str, tuple[State, int]] = {}
@@ -76,10 +76,10 @@ class Transcript:
         process = machine.process
         name = process.name if process is not None else ""
         now = name, process is not None and process.is_paused, machine.has_power
-        before = self._standing.get(machine.name, ("", False, True))
+        before = self._states.get(machine.name, ("", False, True))
         if now == before:
             return
-        self._standing[machine.name] = now
+        self._states[machine.name] = now
         (was, was_paused, had_power), (_, is_paused, has_power) = before, now
         if had_power != has_power:
             self._say(f"{machine.name} {'has power again' if has_power else 'has no power'}")

@@ -462,10 +462,10 @@ class World:
         limit_s = self.scheduler.now_s + seconds
         while not has_come():
             if self.scheduler.now_s > limit_s:
-                raise AssertionError(f"not within {seconds:.0f} s: {what}: {'; '.join(self._standing())}")
+                raise AssertionError(f"not within {seconds:.0f} s: {what}: {'; '.join(self._states())}")
             self._run_to(self.scheduler.now_s + 0.05)
 
-    def _standing(self) -> Iterator[str]:
+    def _states(self) -> Iterator[str]:
         for machine in self.machines:
             node = machine.node
             if node is None:

@@ -58,7 +58,7 @@ class Stage:
         """`logs`: the epochs of the records that a node has already; all nodes are in `epoch` then. `terse`: no message
         is shown, of states only who leads, and of records their epochs."""
         self._config, self._is_terse = config, terse
-        self._standing: tuple[int, ...] | None = None
+        self._candidates: tuple[int, ...] | None = None
         self._moment: tuple[Callable[[], bool], Callable[[], object]] | None = None
         self.lines: list[str] = []
         self.now_ms = 0
@@ -161,7 +161,7 @@ class Stage:
 
     def stands(self, *node_ids: int) -> None:
         """From now on the network loses what all others ask for an election."""
-        self._standing = node_ids
+        self._candidates = node_ids
 
     def at_the_moment(self, has_come: Callable[[], bool], strike: Callable[[], object]) -> None:
         """Once, in the middle of a conversation."""
@@ -258,7 +258,9 @@ class Stage:
     def _deliver(self, asker: Actor, outbound: Outbound) -> None:
         sender = asker.config.node_id
         is_lost = (
-            isinstance(outbound.request, VoteRequest) and self._standing is not None and sender not in self._standing
+            isinstance(outbound.request, VoteRequest)
+            and self._candidates is not None
+            and sender not in self._candidates
         )
         if is_lost or outbound.to not in self.actors or (sender, outbound.to) in self._cut:
             self._say_request(sender, outbound, " (lost)")

@@ -75,8 +75,8 @@ def test_a_deletion_is_not_believed_of_brokers_that_do_not_hear_from_the_quorum(
 
     class Views:
         @property
-        def standings(self) -> list[object]:
-            return [type("Standing", (), {"node_id": 1, "metadata_age_ms": ages[0]})()]
+        def statuses(self) -> list[object]:
+            return [type("Status", (), {"node_id": 1, "metadata_age_ms": ages[0]})()]
 
     async def every_view(cluster: ClusterClient, deadline_ms: int) -> Views:
         if len(ages) > 1:

@@ -89,7 +89,7 @@ def _quorum(views: ClusterViews, quorum: QuorumInfo | None) -> HealthCheck:
         return HealthCheck("quorum", OK, NOT_SEEN)
     voters = [voter.node_id for voter in quorum.voters]
     if not quorum.has_leader:
-        age_ms = min(standing.metadata_age_ms for standing in views.standings)
+        age_ms = min(status.metadata_age_ms for status in views.statuses)
         return HealthCheck(
             "quorum",
             CRITICAL,
@@ -123,7 +123,7 @@ def _controller(views: ClusterViews, quorum: QuorumInfo | None) -> HealthCheck:
 
 
 def _metadata(views: ClusterViews) -> HealthCheck:
-    old = [s for s in views.standings if s.metadata_age_ms > METADATA_OLD_MS]
+    old = [s for s in views.statuses if s.metadata_age_ms > METADATA_OLD_MS]
     if not old:
         return HealthCheck("metadata", OK, "that of every broker that answers is current")
     return HealthCheck(
@@ -165,16 +165,16 @@ def _brokers(views: ClusterViews) -> HealthCheck:
 def _offline(views: ClusterViews) -> HealthCheck:
     newest = views.newest
     led = {node_id: count for node_id in views.silent if (count := newest.leaders.get(node_id, 0))}
-    current = [standing for standing in views.standings if not standing.fenced]  # others may lead what a fenced one led
-    count = newest.offline_partitions + sum(led.values()) + sum(standing.unserved for standing in current)
+    current = [status for status in views.statuses if not status.fenced]  # others may lead what a fenced one led
+    count = newest.offline_partitions + sum(led.values()) + sum(status.unserved for status in current)
     if not count:
         return HealthCheck("offline partitions", OK, "every partition has a leader that answers")
     details = [f"{of_one} partitions are led by broker {node}, which does not answer" for node, of_one in led.items()]
     details += [f"{_named(t)}: {t.reason}" for t in newest.troubles if t.kind == "offline"]
     details += [
-        f"{_named(t)}: offline on its leader, broker {standing.node_id}: {t.reason}"
-        for standing in current
-        for t in views.by_node[standing.node_id].troubles
+        f"{_named(t)}: offline on its leader, broker {status.node_id}: {t.reason}"
+        for status in current
+        for t in views.by_node[status.node_id].troubles
         if t.kind == "unserved"
     ]
     return HealthCheck(
@@ -188,7 +188,7 @@ def _offline(views: ClusterViews) -> HealthCheck:
 
 
 def _under_min_isr(views: ClusterViews) -> HealthCheck:
-    count = sum(standing.under_min_isr for standing in views.standings)
+    count = sum(status.under_min_isr for status in views.statuses)
     if not count:
         return HealthCheck("min.insync.replicas", OK, "every leader that answers has enough replicas in sync")
     return HealthCheck(
@@ -201,7 +201,7 @@ def _under_min_isr(views: ClusterViews) -> HealthCheck:
 
 
 def _under_replicated(views: ClusterViews) -> HealthCheck:
-    count = sum(standing.under_replicated for standing in views.standings)
+    count = sum(status.under_replicated for status in views.statuses)
     if not count:
         return HealthCheck("replicas", OK, "all are in sync, as the leaders that answer know it")
     return HealthCheck(
@@ -215,7 +215,7 @@ def _under_replicated(views: ClusterViews) -> HealthCheck:
 
 
 def _disks(views: ClusterViews) -> HealthCheck:
-    silent = [(s.node_id, found) for s in views.standings for found in s.silent_log_dirs]
+    silent = [(s.node_id, found) for s in views.statuses for found in s.silent_log_dirs]
     if not silent:
         return HealthCheck(
             "disks", OK, NOT_SEEN if is_partial(views) else "every disk answers, as far as its node does"
@@ -242,8 +242,8 @@ def _disks(views: ClusterViews) -> HealthCheck:
 
 
 def _log_dirs(views: ClusterViews) -> HealthCheck:
-    found = [f"node {s.node_id}: log dir {path} failed" for s in views.standings for path in s.failed_log_dirs]
-    lost = {s.node_id: s.lost_replicas for s in views.standings if s.lost_replicas}
+    found = [f"node {s.node_id}: log dir {path} failed" for s in views.statuses for path in s.failed_log_dirs]
+    lost = {s.node_id: s.lost_replicas for s in views.statuses if s.lost_replicas}
     found += [f"node {node_id}: {count} replicas cannot be served" for node_id, count in lost.items()]
     if not found:
         return HealthCheck("log dirs", OK, NOT_SEEN if is_partial(views) else "none failed")
@@ -258,10 +258,10 @@ def _log_dirs(views: ClusterViews) -> HealthCheck:
 
 
 def _room(views: ClusterViews) -> HealthCheck:
-    refusing = [standing for standing in views.standings if standing.refusing_appends]
+    refusing = [status for status in views.statuses if status.refusing_appends]
     if not refusing:
         return HealthCheck("room", OK, "no disk has refused an append lately")
-    writes = sum(standing.refusing_writes for standing in refusing)
+    writes = sum(status.refusing_writes for status in refusing)
     return HealthCheck(
         "room",
         CRITICAL if writes else DEGRADED,

@@ -33,9 +33,9 @@ def client_listeners(views: ClusterViews) -> HealthCheck:
         if (missing := sorted(set(brokers).difference(having)))
     ]
     types: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for standing in views.standings:
-        for name, kind in standing.listener_types.items():
-            types[name][kind].append(standing.node_id)
+    for status in views.statuses:
+        for name, kind in status.listener_types.items():
+            types[name][kind].append(status.node_id)
     for name, by_type in types.items():
         if len(by_type) > 1:
             spoken = " and ".join(f"{kind} on {nodes_listed(ids)}" for kind, ids in sorted(by_type.items()))
@@ -56,10 +56,10 @@ def client_listeners(views: ClusterViews) -> HealthCheck:
 
 def open_node_listeners(views: ClusterViews, quorum: QuorumInfo | None) -> HealthCheck:
     """A listener of the nodes themselves that every machine can reach."""
-    exposed = [(s.node_id, at) for s in views.standings for at in s.node_listeners if at.is_exposed]
+    exposed = [(s.node_id, at) for s in views.statuses for at in s.node_listeners if at.is_exposed]
     voters = {voter.node_id for voter in quorum.voters} if quorum is not None else set()  # only brokers are asked
     unknown_of = voters.union(broker.node_id for broker in views.newest.brokers)
-    unknown_of -= {s.node_id for s in views.standings if s.node_listeners}
+    unknown_of -= {s.node_id for s in views.statuses if s.node_listeners}
     unknown = f"; not known of {nodes_listed(sorted(unknown_of))}" if unknown_of else ""
     if not exposed:
         return HealthCheck("node listeners", OK, f"none is known to be open to every network{unknown}")

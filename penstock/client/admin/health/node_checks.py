@@ -31,7 +31,7 @@ NOT_SEEN = "not seen: a right is missing (see rights)"
 
 def disk_use(views: ClusterViews) -> HealthCheck:
     """Log dirs whose file system is nearly full."""
-    rooms = [(s.node_id, room) for s in views.standings for room in s.log_dir_rooms if room.size_bytes > 0]
+    rooms = [(s.node_id, room) for s in views.statuses for room in s.log_dir_rooms if room.size_bytes > 0]
     if not rooms:
         return _unknown("disk use", views, "")
     full = [(1 - room.free_bytes / room.size_bytes, node_id, room) for node_id, room in rooms]
@@ -56,7 +56,7 @@ def disk_use(views: ClusterViews) -> HealthCheck:
 
 def held_up_readers(views: ClusterViews) -> HealthCheck:
     """Partitions whose readers of committed records wait for a transaction that nobody ends."""
-    count = sum(standing.held_up for standing in views.standings)
+    count = sum(status.held_up for status in views.statuses)
     if not count:
         return HealthCheck("readers", OK, "no open transaction holds up readers of committed records")
     return HealthCheck(
@@ -77,7 +77,7 @@ def held_up_readers(views: ClusterViews) -> HealthCheck:
 def group_progress(views: ClusterViews) -> HealthCheck:
     """Groups with members that commit nothing, though there are records."""
     found = sorted(
-        (group for s in views.standings for group in s.stuck_groups), key=lambda one: (-one.stalled_ms, one.group_id)
+        (group for s in views.statuses for group in s.stuck_groups), key=lambda one: (-one.stalled_ms, one.group_id)
     )
     if not found:
         whose = " of those that this user may describe" if is_partial(views) else ""
@@ -98,7 +98,7 @@ def group_progress(views: ClusterViews) -> HealthCheck:
 def certificates(views: ClusterViews) -> HealthCheck:
     """Certificates that end soon, have ended, or were changed to what does not work."""
     troubles, has_ended = [], False
-    for s in views.standings:
+    for s in views.statuses:
         for one in s.certificates:
             where = f"node {s.node_id}, {one.listener}"
             if one.refused:
@@ -107,7 +107,7 @@ def certificates(views: ClusterViews) -> HealthCheck:
                 if left_ms is not None and left_ms < ENDS_SOON_MS:
                     has_ended |= left_ms <= 0
                     troubles.append(f"{where}: the {what} {_end(left_ms)}")
-    first = min((one.left_ms for s in views.standings for one in s.certificates), default=None)
+    first = min((one.left_ms for s in views.statuses for one in s.certificates), default=None)
     if troubles:
         return HealthCheck(
             "certificates",
@@ -130,7 +130,7 @@ def _end(left_ms: int) -> str:
 
 def clocks(views: ClusterViews) -> HealthCheck:
     """Brokers whose calendar is not to be trusted."""
-    found = [(s.node_id, s.calendar_fault) for s in views.standings if s.calendar_fault]
+    found = [(s.node_id, s.calendar_fault) for s in views.statuses if s.calendar_fault]
     if not found:
         return HealthCheck("clocks", OK, "no broker that answers has jumped in time, or is apart from the others")
     return HealthCheck(
@@ -197,9 +197,9 @@ def settings(views: ClusterViews) -> HealthCheck:
     """Brokers of one release that were started with files whose settings differ. Another release has other keys, so its
     digest is another one in any case."""
     by_version: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for standing in views.standings:
-        if standing.settings_digest:
-            by_version[standing.version][standing.settings_digest].append(standing.node_id)
+    for status in views.statuses:
+        if status.settings_digest:
+            by_version[status.version][status.settings_digest].append(status.node_id)
     if not by_version:
         return _unknown("settings", views, "the brokers are of a release that does not tell them")
     by_digest = max(by_version.values(), key=len)
@@ -220,7 +220,7 @@ def settings(views: ClusterViews) -> HealthCheck:
 
 def missing_rights(views: ClusterViews, *, is_quorum_seen: bool) -> HealthCheck:
     """The parts that this user cannot see, and the least right that shows them."""
-    partial = [s.node_id for s in views.standings if s.is_partial]
+    partial = [s.node_id for s in views.statuses if s.is_partial]
     if not partial and is_quorum_seen:
         return HealthCheck("rights", OK, "this user sees every check")
     hidden = ["the quorum"] if not is_quorum_seen else []
@@ -237,15 +237,15 @@ def missing_rights(views: ClusterViews, *, is_quorum_seen: bool) -> HealthCheck:
 
 def _by(views: ClusterViews, field: str) -> dict[str, list[int]]:
     found: defaultdict[str, list[int]] = defaultdict(list)
-    for standing in views.standings:
-        if value := getattr(standing, field):
-            found[value].append(standing.node_id)
+    for status in views.statuses:
+        if value := getattr(status, field):
+            found[value].append(status.node_id)
     return dict(found)
 
 
 def _silent(views: ClusterViews, field: str) -> list[int]:
     """The brokers that could have told it and did not: they are of an older release."""
-    return [s.node_id for s in views.standings if not getattr(s, field) and not s.is_partial]
+    return [s.node_id for s in views.statuses if not getattr(s, field) and not s.is_partial]
 
 
 def _not_known_of(views: ClusterViews, field: str) -> str:
@@ -262,4 +262,4 @@ def _unknown(name: str, views: ClusterViews, otherwise: str) -> HealthCheck:
 
 def is_partial(views: ClusterViews) -> bool:
     """A right is missing, so what nobody has told may be so or not."""
-    return any(standing.is_partial for standing in views.standings)
+    return any(status.is_partial for status in views.statuses)

@@ -46,7 +46,7 @@ class FakeCoordinator:
 
 
 def handlers(coordinator: FakeCoordinator, audit: Callable[[Request], None] = nobody) -> dict[str, Handle]:
-    parts = cast(ApiParts, SimpleNamespace(groups=coordinator, transactions=None, audit_act=audit))
+    parts = cast(ApiParts, SimpleNamespace(groups=coordinator, transactions=None, audit_request=audit))
     return {row.name: row.handler(parts) for row in SERVED}
 
 

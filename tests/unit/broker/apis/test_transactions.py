@@ -65,7 +65,7 @@ def handlers(heard: list[tuple[str, ...]]) -> dict[str, Handle]:
         traffic=None,
         stamps=None,
         hosted=None,
-        audit_act=None,
+        audit_request=None,
     )
     rows = (*SERVED, *groups.SERVED, *init_producer_id.SERVED)
     return {row.name: row.handler(cast(ApiParts, parts)) for row in rows}

@@ -201,7 +201,7 @@ def test_what_was_only_to_be_judged_is_bounded_and_hides_no_act(caplog: pytest.L
     for number in range(3 * LINES_MAX):
         for _ in range(2):
             bench.ask("CreateTopics", asked, ADMIN._replace(principal=f"User:{number}")).complete(created(None))
-    assert len(lines(caplog)) == LINES_MAX and bench.log.statistics().checked_acts == 5 * LINES_MAX
+    assert len(lines(caplog)) == LINES_MAX and bench.log.statistics().checked_requests == 5 * LINES_MAX
     caplog.clear()
     for _ in range(3):
         bench.ask("CreateTopics", asked).fail(RequestTimedOutError("late"))
@@ -227,7 +227,7 @@ def test_requests_that_name_nothing_need_no_right_and_are_bounded(caplog: pytest
     bench = Bench()
     for _ in range(3):
         bench.ask("CreateTopics", CreateTopicsRequest(())).complete(created())
-    assert len(lines(caplog)) == 1 and bench.log.statistics().frequent_acts == 2
+    assert len(lines(caplog)) == 1 and bench.log.statistics().frequent_requests == 2
     for _ in range(3):
         bench.ask("ElectLeaders", ElectLeadersRequest(0, None)).complete(ElectLeadersResponse(()))
     assert len(lines(caplog)) == 4, "it names every partition"

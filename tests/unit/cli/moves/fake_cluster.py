@@ -75,9 +75,9 @@ class FakeCluster:
         self.partitions[TopicPartition("t", number)] = info
 
     def describe_cluster(self) -> ClusterInfo:
-        standing = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, 0)
+        status = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, 0)
         found = [replace(one, cordoned=self.cordoned.get(id_) == "*") for id_, one in self.brokers.items()]
-        return ClusterInfo("cluster", 0, tuple(found), 0, standing)
+        return ClusterInfo("cluster", 0, tuple(found), 0, status)
 
     def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
         if self.brokers[node_id].fenced:

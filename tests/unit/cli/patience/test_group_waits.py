@@ -24,7 +24,7 @@ class Said:
         self.reason: Reason = str
         self.lines: list[str] = []
 
-    def patience(self, standing: object, reason: Reason) -> AbstractContextManager[None]:
+    def patience(self, progress: object, reason: Reason) -> AbstractContextManager[None]:
         self.reason = reason
         return nullcontext()
 

@@ -7,13 +7,13 @@ import threading
 import pytest
 
 from penstock.cli.patience import waits
-from penstock.cli.patience.stall import PATIENCE_MS, Stall, Standing
+from penstock.cli.patience.stall import PATIENCE_MS, WaitProgress, Stall
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import Reasons, described_trouble, patience
 from penstock.client.admin.admin_types import BrokerInfo, ClusterInfo, NodeStanding
 from tests.support.waiting import wait_until
 
-WAITING = Standing(is_waiting=True)
+WAITING = WaitProgress(is_waiting=True)
 
 
 class Story:
@@ -29,11 +29,11 @@ class Story:
         self.asked += 1
         return self.reason
 
-    def look(self, *at_ms: int, standing: Standing = WAITING) -> list[str]:
+    def look(self, *at_ms: int, progress: WaitProgress = WAITING) -> list[str]:
         """The lines that are said at these times."""
         self.said.clear()
         for now_ms in at_ms:
-            self.stall.look(standing, now_ms)
+            self.stall.look(progress, now_ms)
         return list(self.said)
 
 
@@ -49,10 +49,10 @@ def test_it_tells_the_reason_after_the_patience_and_once() -> None:
 def test_it_tells_when_the_command_goes_on_only_if_it_told_of_a_wait() -> None:
     story = Story()
     story.look(0, 1_000)
-    assert story.look(1_500, standing=Standing(True, 7)) == []
-    assert story.look(1_500 + PATIENCE_MS, standing=Standing(True, 7)) == ["waiting for 3 s: no leader"]
-    assert story.look(6_500, standing=Standing(True, 8)) == ["going on after 5 s"]
-    assert story.look(6_600, standing=Standing(False, 8)) == []
+    assert story.look(1_500, progress=WaitProgress(True, 7)) == []
+    assert story.look(1_500 + PATIENCE_MS, progress=WaitProgress(True, 7)) == ["waiting for 3 s: no leader"]
+    assert story.look(6_500, progress=WaitProgress(True, 8)) == ["going on after 5 s"]
+    assert story.look(6_600, progress=WaitProgress(False, 8)) == []
 
 
 def test_the_end_of_the_work_ends_a_wait_that_was_told() -> None:
@@ -70,7 +70,7 @@ def test_the_end_of_the_work_ends_a_wait_that_was_told() -> None:
 
 def test_who_does_not_wait_is_told_nothing() -> None:
     story = Story()
-    assert story.look(0, 100_000, 200_000, standing=Standing(is_waiting=False)) == [] and story.asked == 0
+    assert story.look(0, 100_000, 200_000, progress=WaitProgress(is_waiting=False)) == [] and story.asked == 0
     assert story.look(200_500) == [], "the patience begins with the wait"
     silent = Story(reason="")
     assert silent.look(0, PATIENCE_MS, 9 * PATIENCE_MS) == []
@@ -80,11 +80,11 @@ def test_the_thread_looks_by_itself_and_ends_with_the_work(monkeypatch: pytest.M
     looked = []
     monkeypatch.setattr("penstock.cli.patience.watch.LOOK_SECONDS", 0.001)
 
-    def standing() -> Standing:
+    def progress() -> WaitProgress:
         looked.append(1)
         return WAITING
 
-    with patience(standing, lambda: ""):
+    with patience(progress, lambda: ""):
         wait_until(lambda: len(looked) >= 2)
         assert [thread.name for thread in threading.enumerate()].count("patience") == 1
     wait_until(lambda: "patience" not in [thread.name for thread in threading.enumerate()])
@@ -93,9 +93,9 @@ def test_the_thread_looks_by_itself_and_ends_with_the_work(monkeypatch: pytest.M
 def info(**changes: object) -> ClusterInfo:
     brokers = (BrokerInfo(0, "a", 1), BrokerInfo(1, "b", 1, fenced=bool(changes.pop("fenced", False))))
     under_min_isr = int(str(changes.pop("under_min_isr", 0)))
-    standing = NodeStanding(0, False, 0, 4, 2, 0, under_min_isr, 0, ())
+    status = NodeStanding(0, False, 0, 4, 2, 0, under_min_isr, 0, ())
     fields = {"controller_id": 0, "offline_partitions": 0, **changes}
-    return ClusterInfo("c", brokers=brokers, metadata_offset=1, standing=standing, **fields)  # type: ignore[arg-type]
+    return ClusterInfo("c", brokers=brokers, metadata_offset=1, standing=status, **fields)  # type: ignore[arg-type]
 
 
 def test_the_trouble_of_a_cluster_is_said_in_short() -> None:
@@ -131,4 +131,4 @@ def test_a_consumer_at_the_end_says_so_once_and_not_between_any_two_records(monk
     assert (wait.reason(), wait.reason()) == ("", "")
     assert noted == ["penstock: 2 partitions are read to their ends; waiting for new records"]
     wait.is_printing = True
-    assert not wait.standing().is_waiting, "the reader of the pipe may be slow"
+    assert not wait.progress().is_waiting, "the reader of the pipe may be slow"

@@ -93,12 +93,12 @@ def test_reading_goes_on_behind_a_bad_batch_after_a_seek_and_only_then(take: Tak
     assert take(core, None) == [(0, 0), (0, 1)], "the other partition goes on"
     assert positions(core) == (2, 0)
     with pytest.raises(UndecodableBatchError):
-        core.reader.raise_standing()
+        core.reader.raise_waiting()
 
     core.positions.seek(B, caught.value.next_offset)
     fetched(core, B, 2, good(2), to=4)
     assert take(core, None) == [(1, 2), (1, 3)]
-    core.reader.raise_standing()
+    core.reader.raise_waiting()
 
 
 @both

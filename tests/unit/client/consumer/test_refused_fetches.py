@@ -158,7 +158,7 @@ def test_a_refusal_is_raised_once_and_costs_no_record(take: Any) -> None:
     assert take(core) == list(range(20))
     with pytest.raises(InvalidRequestError):
         take(core)
-    core.reader.raise_standing()
+    core.reader.raise_waiting()
     assert take(core) == [] and core.positions.states[TP].position == 20
 
 

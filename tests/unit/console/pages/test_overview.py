@@ -20,8 +20,8 @@ class FakeAdmin:
         return ClusterHealth("critical", CHECKS)
 
     async def describe_cluster(self) -> ClusterInfo:
-        standing = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, ())
-        return ClusterInfo("<b>", -1, (), 2**63, standing, {1: 2**62, -5: 2**62}, offline_partitions=-1)
+        status = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, ())
+        return ClusterInfo("<b>", -1, (), 2**63, status, {1: 2**62, -5: 2**62}, offline_partitions=-1)
 
 
 def test_the_worst_check_is_first_and_what_is_ok_is_no_trouble() -> None:

@@ -144,10 +144,10 @@ def test_leaders_replicas_and_probes_are_gauges() -> None:
 
 def test_events_reach_the_timeline_with_the_moment_of_the_look() -> None:
     hour = LastHour(SMALL)
-    standing = NodeStanding(1, False, 0, 0, 0, 0, 0, 0, ())
+    status = NodeStanding(1, False, 0, 0, 0, 0, 0, 0, ())
     for at_ms, is_fenced in ((10_000, False), (11_000, True)):
         broker = BrokerInfo(2, "h", 9192, fenced=is_fenced)
-        hour.observe(at_ms, RoundSample(cluster=ClusterInfo("c", 1, (broker,), 0, standing)))
+        hour.observe(at_ms, RoundSample(cluster=ClusterInfo("c", 1, (broker,), 0, status)))
     assert [(event.at_ms, event.text) for event in hour.timeline.since()] == [(11_000, "broker 2 went out of service")]
 
 

@@ -106,7 +106,7 @@ def clusters(draw: st.DrawFn) -> list[BrokerRegistration]:
     """Up to nine brokers, one of them in service at least."""
     drawn = draw(st.lists(st.tuples(st.sampled_from(("", "a", "b", "c")), st.sampled_from(STATUSES)), max_size=8))
     drawn.insert(draw(st.integers(0, len(drawn))), (draw(st.sampled_from(("", "a", "b", "c"))), STATUSES[0]))
-    return [broker(broker_id, rack, *standing) for broker_id, (rack, standing) in enumerate(drawn, start=1)]
+    return [broker(broker_id, rack, *fields) for broker_id, (rack, fields) in enumerate(drawn, start=1)]
 
 
 def racks_of(nodes: Sequence[BrokerRegistration]) -> Mapping[int, str]:

@@ -20,7 +20,7 @@ from penstock.errors import (
 )
 from penstock.types import EpochEndOffset
 from raft.decided_log import BEGINNING
-from raft.driver.describe import standing
+from raft.driver.describe import promises_text
 from raft.messages import BeginQuorumEpochRequest, FetchMetadataRequest, FetchSnapshotRequest, VoteRequest
 from raft.quorum_state import ElectionState, State
 from tests.support.raft_cluster import Cluster, Node, Recorder, wait_until
@@ -176,7 +176,7 @@ def test_voter_that_lost_everything_says_so_and_comes_back(caplog: pytest.LogCap
         await lost.start()
         await asyncio.sleep(1)
         assert lost.driver.has_forgotten and lost.log.log_end_offset == 0
-        assert f"voters [{other.node_id}] have told it their epochs" in describe_standing(lost)
+        assert f"voters [{other.node_id}] have told it their epochs" in described_promises(lost)
         cluster.network.heal()
         await wait_until(lambda: not lost.driver.has_forgotten)
         await wait_until(lambda: lost.recorder.own_values == [b"a"])
@@ -186,10 +186,10 @@ def test_voter_that_lost_everything_says_so_and_comes_back(caplog: pytest.LogCap
     with_cluster(scenario)
 
 
-def describe_standing(node: Node) -> str:
+def described_promises(node: Node) -> str:
     core = node.driver.core
     assert core is not None
-    return standing(core)
+    return promises_text(core)
 
 
 def test_leader_is_announced_only_after_a_commit_of_its_own_epoch() -> None:

@@ -106,9 +106,9 @@ def test_the_quick_look_finds_what_is_not_settled_as_the_thorough_one_does(
             partition.become_leader(registration, 0)
         else:
             partition.become_follower(registration, NOBODY)
-    for needs_log, standing in ((True, status_of), (False, known_status_of)):
+    for needs_log, status in ((True, status_of), (False, known_status_of)):
         found = unsettled_of(Named(Operation.READ, EACH, needs_log=needs_log), known, table)
-        assert found == [one for one in EACH if standing(one, known, table) is not PartitionStatus.SETTLED]
+        assert found == [one for one in EACH if status(one, known, table) is not PartitionStatus.SETTLED]
 
 
 def test_a_replica_tells_of_each_of_its_states() -> None:
@@ -155,14 +155,14 @@ def test_metadata_that_was_committed_later_is_not_waited_for() -> None:
 
 
 def test_a_log_that_is_being_opened_is_waited_for_after_the_metadata() -> None:
-    standing = {ONE: PartitionStatus.UNSEEN}
+    statuses = {ONE: PartitionStatus.UNSEEN}
     arrival = AwaitedPartitions([ONE])
-    assert arrival.step(standing.__getitem__, 8, 8) is WaitStep.READ
+    assert arrival.step(statuses.__getitem__, 8, 8) is WaitStep.READ
     arrival.read(9)
-    standing[ONE] = PartitionStatus.OPENING
-    assert arrival.step(standing.__getitem__, 9, 9) is WaitStep.NEWS
-    standing[ONE] = PartitionStatus.SETTLED
-    assert arrival.step(standing.__getitem__, 9, 9) is WaitStep.DONE
+    statuses[ONE] = PartitionStatus.OPENING
+    assert arrival.step(statuses.__getitem__, 9, 9) is WaitStep.NEWS
+    statuses[ONE] = PartitionStatus.SETTLED
+    assert arrival.step(statuses.__getitem__, 9, 9) is WaitStep.DONE
 
 
 def test_requests_share_a_read_and_one_that_came_during_a_read_gets_the_next() -> None:

@@ -206,10 +206,10 @@ def test_metadata_of_a_later_release_are_told_with_what_to_install(layout: Layou
 
 def health_of(config: NodeConfig) -> HealthCheck:
     """The check that `penstock cluster health` makes of the node's answer, as it comes over the wire."""
-    standing = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, (), node_listeners=tuple(node_listeners(config)))
+    status = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, (), node_listeners=tuple(node_listeners(config)))
     codec = response_codec(DESCRIBE_CLUSTER)
     received = codec.decode(
-        codec.encode(ClusterInfo("c", 0, (BrokerInfo(0, "h", 1, "", False),), 1, standing, {}, 0, ()))
+        codec.encode(ClusterInfo("c", 0, (BrokerInfo(0, "h", 1, "", False),), 1, status, {}, 0, ()))
     )
     health = judge(ClusterViews({0: received}), QuorumInfo(0, 1, 1, (QuorumReplicaInfo(0, 1, 0),), ()))
     assert health.status == "healthy"

@@ -465,7 +465,7 @@ class Changing(FakeController):
         return replace(answer, is_fenced=due)
 
 
-def standings(answers: list[bool | ApiError]) -> list[bool]:
+def fenced_changes(answers: list[bool | ApiError]) -> list[bool]:
     """The changes that are told, with a heartbeat every millisecond and a session of six."""
 
     async def main() -> list[bool]:
@@ -483,7 +483,7 @@ def standings(answers: list[bool | ApiError]) -> list[bool]:
             hosted_replicas=lambda: (),
             on_registered=lambda epoch: None,
             on_caught_up=lambda: None,
-            on_standing=told.append,
+            on_fenced_changed=told.append,
         )
         lifecycle.start()
         await controller.enough.wait()
@@ -495,13 +495,13 @@ def standings(answers: list[bool | ApiError]) -> list[bool]:
 
 def test_every_change_of_the_standing_is_told_once() -> None:
     """The health service answers by it: not serving while the controller keeps the broker fenced."""
-    assert standings([True, True, False, False, True, False, False]) == [True, False, True]
+    assert fenced_changes([True, True, False, False, True, False, False]) == [True, False, True]
 
 
 def test_a_broker_that_no_controller_answers_for_a_session_takes_itself_for_fenced() -> None:
     silence: list[bool | ApiError] = [RequestTimedOutError("x")] * 7
-    assert standings([False, *silence[:4], False]) == [True], "a session has not passed"
-    assert standings([False, *silence, False]) == [True, False, True]
+    assert fenced_changes([False, *silence[:4], False]) == [True], "a session has not passed"
+    assert fenced_changes([False, *silence, False]) == [True, False, True]
 
 
 def test_a_broker_that_is_in_service_again_says_so_in_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
@@ -511,7 +511,7 @@ def test_a_broker_that_is_in_service_again_says_so_in_a_line_of_its_own(caplog: 
     logger.addHandler(handler)
     try:
         with caplog.at_level(logging.INFO):
-            standings([False, *[RequestTimedOutError("x")] * 7, False, False, True, False])
+            fenced_changes([False, *[RequestTimedOutError("x")] * 7, False, False, True, False])
     finally:
         logger.removeHandler(handler)
     told = [line for line in out.getvalue().splitlines() if "fenced" in line]

@@ -26,8 +26,8 @@ EXPOSED = NodeListener("CONTROLLER", "::", 9193, True)
 
 def view(node: int) -> ClusterInfo:
     """The answer of a broker of a healthy cluster."""
-    standing = NodeStanding(node, False, 300, 12, 4, 0, 0, 0, (), node_listeners=(INTERNAL,))
-    return ClusterInfo("c", 1, BROKERS, 100, standing, {0: 4, 1: 4, 2: 4})
+    status = NodeStanding(node, False, 300, 12, 4, 0, 0, 0, (), node_listeners=(INTERNAL,))
+    return ClusterInfo("c", 1, BROKERS, 100, status, {0: 4, 1: 4, 2: 4})
 
 
 def views(*nodes: ClusterInfo, silent: dict[int, str] | None = None) -> ClusterViews:
@@ -38,14 +38,14 @@ def check(health: ClusterHealth, name: str) -> HealthCheck:
     return next(check for check in health.checks if check.name == name)
 
 
-def standing(node: int, change: Callable[[NodeStanding], NodeStanding]) -> ClusterInfo:
+def changed_view(node: int, change: Callable[[NodeStanding], NodeStanding]) -> ClusterInfo:
     """The view of a broker that says something else of itself."""
     found = view(node)
     return replace(found, standing=change(found.standing))
 
 
 def test_the_remedy_of_a_failed_log_dir_is_that_of_its_runbook() -> None:
-    failed = standing(0, lambda own: replace(own, failed_log_dirs=("/data/1",)))
+    failed = changed_view(0, lambda own: replace(own, failed_log_dirs=("/data/1",)))
     remedy = check(judge(views(failed, view(1), view(2)), QUORUM), "log dirs").remedy
     runbook = (Path(__file__).resolve().parents[5] / "ops" / "runbooks" / "PenstockFailedLogDir.md").read_text()
     for step in ("penstock node format", "penstock node start", "--lost-log-dirs"):
@@ -67,7 +67,9 @@ def test_a_voter_that_was_killed_a_moment_ago_is_not_said_to_follow() -> None:
 
 def test_a_lost_quorum_is_critical_and_says_since_when_and_who_is_missing() -> None:
     alone = replace(
-        standing(0, lambda own: replace(own, fenced=True, metadata_age_ms=34_000, under_min_isr=1, under_replicated=1)),
+        changed_view(
+            0, lambda own: replace(own, fenced=True, metadata_age_ms=34_000, under_min_isr=1, under_replicated=1)
+        ),
         controller_id=-1,
         troubles=(SHORT,),
     )
@@ -99,7 +101,7 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
         "no topic, leader or ISR can change",
     ),
     "one node cut off": (
-        views(view(0), view(1), standing(2, lambda own: replace(own, metadata_age_ms=11_000))),
+        views(view(0), view(1), changed_view(2, lambda own: replace(own, metadata_age_ms=11_000))),
         QUORUM,
         "metadata",
         "degraded",
@@ -125,7 +127,9 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
     ),
     "a disk that does not answer": (
         views(
-            standing(0, lambda own: replace(own, silent_log_dirs=(SilentLogDir("/a", 12_000, 0),))), view(1), view(2)
+            changed_view(0, lambda own: replace(own, silent_log_dirs=(SilentLogDir("/a", 12_000, 0),))),
+            view(1),
+            view(2),
         ),
         QUORUM,
         "disks",
@@ -134,7 +138,9 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
     ),
     "a leader's disk that does not answer": (
         views(
-            standing(0, lambda own: replace(own, silent_log_dirs=(SilentLogDir("/a", 12_000, 2),))), view(1), view(2)
+            changed_view(0, lambda own: replace(own, silent_log_dirs=(SilentLogDir("/a", 12_000, 2),))),
+            view(1),
+            view(2),
         ),
         QUORUM,
         "disks",
@@ -142,21 +148,23 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
         "1 log dir that does not answer; 2 partitions take no write",
     ),
     "under min isr": (
-        views(standing(0, lambda own: replace(own, under_min_isr=2)), view(1), view(2)),
+        views(changed_view(0, lambda own: replace(own, under_min_isr=2)), view(1), view(2)),
         QUORUM,
         "min.insync.replicas",
         "critical",
         "2 partitions take no acks=all",
     ),
     "under-replicated": (
-        views(standing(0, lambda own: replace(own, under_replicated=3)), view(1), view(2)),
+        views(changed_view(0, lambda own: replace(own, under_replicated=3)), view(1), view(2)),
         QUORUM,
         "replicas",
         "degraded",
         "3 partitions have replicas that are not in sync",
     ),
     "failed log dir": (
-        views(standing(0, lambda own: replace(own, failed_log_dirs=("/data/1",), lost_replicas=4)), view(1), view(2)),
+        views(
+            changed_view(0, lambda own: replace(own, failed_log_dirs=("/data/1",), lost_replicas=4)), view(1), view(2)
+        ),
         QUORUM,
         "log dirs",
         "degraded",
@@ -166,7 +174,7 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
         views(
             view(0),
             replace(
-                standing(1, lambda own: replace(own, unserved=1, lost_replicas=1)),
+                changed_view(1, lambda own: replace(own, unserved=1, lost_replicas=1)),
                 troubles=(PartitionTrouble("alone", 0, "unserved", (1,), (1,), reason="damaged at byte 0"),),
             ),
             view(2),
@@ -177,14 +185,14 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
         "1 cannot be read or written",
     ),
     "a leader's disk is full": (
-        views(standing(0, lambda own: replace(own, refusing_appends=3, refusing_writes=2)), view(1), view(2)),
+        views(changed_view(0, lambda own: replace(own, refusing_appends=3, refusing_writes=2)), view(1), view(2)),
         QUORUM,
         "room",
         "critical",
         "2 partitions refused their last write",
     ),
     "a follower's disk is full": (
-        views(standing(0, lambda own: replace(own, refusing_appends=3)), view(1), view(2)),
+        views(changed_view(0, lambda own: replace(own, refusing_appends=3)), view(1), view(2)),
         QUORUM,
         "room",
         "degraded",
@@ -215,12 +223,12 @@ def test_a_partition_whose_leader_cannot_serve_it_is_named_with_what_can_be_done
 
 
 def test_what_a_fenced_broker_led_by_its_old_metadata_counts_no_more() -> None:
-    old = standing(1, lambda own: replace(own, unserved=1, lost_replicas=1, fenced=True))
+    old = changed_view(1, lambda own: replace(own, unserved=1, lost_replicas=1, fenced=True))
     assert check(judge(views(view(0), old, view(2)), QUORUM), "offline partitions").status == "ok"
 
 
 def test_listeners_of_the_nodes_that_are_open_to_every_network_are_a_warning_and_no_fault() -> None:
-    seen = views(view(0), standing(1, lambda own: replace(own, node_listeners=(EXPOSED, INTERNAL))), view(2))
+    seen = views(view(0), changed_view(1, lambda own: replace(own, node_listeners=(EXPOSED, INTERNAL))), view(2))
     health = judge(seen, QUORUM)
     found = check(health, "node listeners")
     assert (health.status, found.status) == ("healthy", "warning")
@@ -233,7 +241,7 @@ def test_listeners_of_the_nodes_that_are_open_to_every_network_are_a_warning_and
 
 def test_the_nodes_whose_listeners_are_not_known_are_named() -> None:
     """An older broker tells none, one that is down does not answer, and a controller alone is not asked."""
-    older = standing(1, lambda own: replace(own, node_listeners=()))
+    older = changed_view(1, lambda own: replace(own, node_listeners=()))
     quorum = replace(QUORUM, voters=(*QUORUM.voters, QuorumReplicaInfo(7, 100, 20)))
     found = check(judge(views(view(0), older, silent={2: "connection refused"}), quorum), "node listeners")
     assert (found.status, found.remedy) == ("ok", "")

@@ -24,9 +24,9 @@ def judged(*nodes: Mapping[str, str], told: tuple[int, ...] = (0, 1, 2)) -> Heal
         )
         for node, types in enumerate(nodes)
     )
-    standings = {node: NodeStanding(node, False, 0, 0, 0, 0, 0, 0, (), listener_types=nodes[node]) for node in told}
+    statuses = {node: NodeStanding(node, False, 0, 0, 0, 0, 0, 0, (), listener_types=nodes[node]) for node in told}
     return client_listeners(
-        ClusterViews({node: ClusterInfo("c", 0, brokers, 1, standing) for node, standing in standings.items()})
+        ClusterViews({node: ClusterInfo("c", 0, brokers, 1, status) for node, status in statuses.items()})
     )
 
 

@@ -17,7 +17,7 @@ from penstock.messages.cluster import (
     StuckGroup,
 )
 from penstock.messages.features import METADATA_VERSION, FeatureInfo, FeatureNode, FeatureRange, FeaturesInfo
-from tests.unit.client.admin.health.test_judge import QUORUM, check, standing, view, views
+from tests.unit.client.admin.health.test_judge import QUORUM, changed_view, check, view, views
 
 DAY_MS = 86_400_000
 GIB = 1 << 30
@@ -34,7 +34,7 @@ def saying(node: int, **changes: Any) -> ClusterInfo:
     def changed(own: NodeStanding) -> NodeStanding:
         return replace(own, **{**SOUND, **changes})
 
-    return standing(node, changed)
+    return changed_view(node, changed)
 
 
 def test_a_sound_cluster_says_what_it_has() -> None:

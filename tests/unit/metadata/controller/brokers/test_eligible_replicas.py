@@ -26,7 +26,7 @@ def cluster_of_three(config: dict[str, str] | None = None) -> Cluster:
     return cluster
 
 
-def standing(cluster: Cluster) -> tuple[int, set[int], set[int]]:
+def leader_isr_elr(cluster: Cluster) -> tuple[int, set[int], set[int]]:
     """Leader, ISR and ELR of the partition."""
     partition = cluster.partition("t")
     return partition.leader_id, set(partition.isr), set(partition.elr)
@@ -46,35 +46,37 @@ def left_to(cluster: Cluster, last: int) -> tuple[int, ...]:
 def test_replicas_that_leave_an_isr_below_the_minimum_are_eligible() -> None:
     cluster = cluster_of_three()
     cluster.let_die(3)
-    assert standing(cluster)[1:] == ({1, 2}, set()), "this ISR commits records, which broker 3 does not have"
+    assert leader_isr_elr(cluster)[1:] == ({1, 2}, set()), "this ISR commits records, which broker 3 does not have"
     cluster.let_die(2, 3)
-    assert standing(cluster) == (1, {1}, {2})
+    assert leader_isr_elr(cluster) == (1, {1}, {2})
     cluster.let_die(1, 2, 3)
-    assert standing(cluster) == (NO_LEADER, {1}, {2})
+    assert leader_isr_elr(cluster) == (NO_LEADER, {1}, {2})
 
 
 def test_a_power_cut_of_all_leaves_all_eligible() -> None:
     cluster = cluster_of_three()
     cluster.let_die(1, 2, 3)
-    leader_id, isr, elr = standing(cluster)
+    leader_id, isr, elr = leader_isr_elr(cluster)
     assert leader_id == NO_LEADER and len(isr) == 1 and isr | elr == {1, 2, 3}
 
 
 def test_a_partition_that_loses_all_at_once_keeps_them_eligible_whatever_the_minimum_is() -> None:
     cluster = cluster_of_three({})
     cluster.let_die(1, 2, 3)
-    _, isr, elr = standing(cluster)
+    _, isr, elr = leader_isr_elr(cluster)
     assert isr | elr == {1, 2, 3}, "without a leader nothing was committed that one of them lacks"
     (last,) = isr
     other = min(elr)
     cluster.start(other, replicas=cluster.held_by(other))
-    assert standing(cluster) == (other, {other}, set()), f"one is enough here, so {last} may miss records from now on"
+    assert leader_isr_elr(cluster) == (other, {other}, set()), (
+        f"one is enough here, so {last} may miss records from now on"
+    )
 
 
 def test_a_shrink_that_the_leader_asks_for_is_no_other_case() -> None:
     cluster = cluster_of_three()
     (answer,) = cluster.alter(1, cluster.proposal("t", (1,)))
-    assert standing(cluster) == (1, {1}, {2, 3})
+    assert leader_isr_elr(cluster) == (1, {1}, {2, 3})
     assert answer.elr == (2, 3), "the leader must know it BEFORE it counts with the smaller ISR"
 
 
@@ -82,7 +84,7 @@ def test_an_isr_that_is_large_enough_ends_the_elr() -> None:
     cluster = cluster_of_three()
     cluster.alter(1, cluster.proposal("t", (1,)))
     (answer,) = cluster.alter(1, cluster.proposal("t", (1, 3)))
-    assert (standing(cluster), answer.elr) == ((1, {1, 3}, set()), ())
+    assert (leader_isr_elr(cluster), answer.elr) == ((1, {1, 3}, set()), ())
 
 
 def test_a_controlled_shutdown_leaves_an_eligible_replica() -> None:
@@ -91,22 +93,22 @@ def test_a_controlled_shutdown_leaves_an_eligible_replica() -> None:
     cluster.heartbeat(1, stop=True)
     cluster.heartbeat(2)
     cluster.heartbeat(1, stop=True)
-    assert standing(cluster) == (2, {2}, {1})
+    assert leader_isr_elr(cluster) == (2, {2}, {1})
 
 
 def test_a_leader_that_stops_hands_over_to_an_eligible_replica() -> None:
     cluster = cluster_of_three()
     cluster.alter(1, cluster.proposal("t", (1,)))
     cluster.heartbeat(1, stop=True)
-    assert standing(cluster) == (2, {2}, {1, 3})
+    assert leader_isr_elr(cluster) == (2, {2}, {1, 3})
 
 
 def test_the_minimum_is_never_above_the_number_of_replicas() -> None:
     cluster = Cluster(2, ControllerConfig(CLUSTER_ID, SESSION_TIMEOUT_MS, topic_defaults={"min.insync.replicas": 3}))
     cluster.create("t", replication_factor=2)
-    assert standing(cluster) == (1, {1, 2}, set())
+    assert leader_isr_elr(cluster) == (1, {1, 2}, set())
     cluster.let_die(2)
-    assert standing(cluster) == (1, {1}, {2})
+    assert leader_isr_elr(cluster) == (1, {1}, {2})
 
 
 # -- elections ---------------------------------------------------------------------------------------------------------
@@ -136,7 +138,7 @@ def test_an_eligible_replica_is_elected_when_it_comes_back_and_that_is_not_uncle
     last = cluster.partition("t").isr[0]
     first = min({1, 2, 3} - {last})
     cluster.start(first, replicas=cluster.held_by(first))
-    assert standing(cluster) == (first, {first}, {1, 2, 3} - {first})
+    assert leader_isr_elr(cluster) == (first, {first}, {1, 2, 3} - {first})
     (change,) = (change for change in cluster.controller.take_leader_changes() if change.after.has_leader)
     assert not change.is_unclean
     assert cluster.controller.statistics().unclean_elections == 0
@@ -168,7 +170,7 @@ def test_any_one_disk_may_be_lost_after_a_power_cut_of_all() -> None:
                 else:
                     log_dirs = (f"dir-{broker_id}",)
                     cluster.start(broker_id, log_dirs=log_dirs, replicas=cluster.held_by(broker_id))
-            leader_id, isr, elr = standing(cluster)
+            leader_id, isr, elr = leader_isr_elr(cluster)
             assert leader_id != NO_LEADER and lost not in isr | elr, (lost, order, cluster.partition("t"))
             assert cluster.controller.statistics().unclean_elections == 0
 
@@ -179,7 +181,7 @@ def test_a_replica_that_comes_back_without_its_log_is_eligible_no_more() -> None
     (last,) = cluster.partition("t").isr
     one, other = sorted({1, 2, 3} - {last})
     cluster.start(one)  # it names no replica: the log has rotted, or its dir has failed
-    assert standing(cluster) == (NO_LEADER, {last}, {other})
+    assert leader_isr_elr(cluster) == (NO_LEADER, {last}, {other})
 
 
 def test_the_last_isr_member_without_its_log_makes_room_for_an_eligible_replica() -> None:
@@ -188,9 +190,11 @@ def test_the_last_isr_member_without_its_log_makes_room_for_an_eligible_replica(
     cluster.let_die(2, 3)
     cluster.let_die(1, 2, 3)
     cluster.start(1)
-    assert standing(cluster) == (NO_LEADER, {2}, set()), "an empty replica must not lead while broker 2 has everything"
+    assert leader_isr_elr(cluster) == (NO_LEADER, {2}, set()), (
+        "an empty replica must not lead while broker 2 has everything"
+    )
     cluster.start(2, replicas=cluster.held_by(2))
-    assert standing(cluster) == (2, {2}, set())
+    assert leader_isr_elr(cluster) == (2, {2}, set())
 
 
 def test_a_lost_log_dir_leaves_the_partition_to_the_eligible_replicas() -> None:
@@ -229,9 +233,9 @@ def test_an_unclean_restart_counts_only_where_acks_come_before_the_flush(
         epoch = cluster.start(broker_id, flush_policy=before)
     cluster.create("t", replication_factor=2, config={**MIN_2, **config})
     cluster.let_die(2)
-    assert standing(cluster) == (1, {1}, {2})
+    assert leader_isr_elr(cluster) == (1, {1}, {2})
     cluster.come_back(2, flush_policy=after, previous_broker_epoch=epoch if is_clean else -1)
-    assert standing(cluster) == (1, {1}, {2} if stays else set())
+    assert leader_isr_elr(cluster) == (1, {1}, {2} if stays else set())
 
 
 def test_an_eligible_replica_with_the_marker_of_an_earlier_clean_stop_is_eligible_no_more() -> None:
@@ -245,9 +249,9 @@ def test_an_eligible_replica_with_the_marker_of_an_earlier_clean_stop_is_eligibl
         cluster.heartbeat(2)
         cluster.alter(1, cluster.proposal("t", (1, 2)))
         cluster.let_die(2)
-        assert standing(cluster) == (1, {1}, {2}) and now != before
+        assert leader_isr_elr(cluster) == (1, {1}, {2}) and now != before
         cluster.come_back(2, previous_broker_epoch=-1 if crashes_again else before)
-        assert standing(cluster) == (1, {1}, {2} if crashes_again else set())
+        assert leader_isr_elr(cluster) == (1, {1}, {2} if crashes_again else set())
 
 
 def test_an_eligible_replica_that_comes_back_in_another_dir_is_eligible_no_more() -> None:
@@ -260,7 +264,7 @@ def test_an_eligible_replica_that_comes_back_in_another_dir_is_eligible_no_more(
         cluster.assign(2, HostedReplicas(topic_id, (0,), "dir-a"))
         cluster.let_die(2)
         cluster.register(2, log_dirs=("dir-a", "dir-b"), replicas=(HostedReplicas(topic_id, (0,), log_dir),))
-        assert standing(cluster) == (1, {1}, {2} if stays else set())
+        assert leader_isr_elr(cluster) == (1, {1}, {2} if stays else set())
 
 
 def test_an_eligible_replica_whose_log_dir_fails_while_it_runs_is_eligible_no_more() -> None:
@@ -271,9 +275,9 @@ def test_an_eligible_replica_whose_log_dir_fails_while_it_runs_is_eligible_no_mo
     cluster.assign(2, HostedReplicas(topic_id, (0,), "dir-2"))
     cluster.alter(1, cluster.proposal("t", (1,)))
     cluster.heartbeat(2, offline=("more-2",))
-    assert standing(cluster) == (1, {1}, {2})
+    assert leader_isr_elr(cluster) == (1, {1}, {2})
     cluster.heartbeat(2, offline=("dir-2",))
-    assert standing(cluster) == (1, {1}, set())
+    assert leader_isr_elr(cluster) == (1, {1}, set())
 
 
 def test_the_last_isr_member_whose_log_dir_fails_makes_room_for_an_eligible_replica() -> None:
@@ -285,7 +289,7 @@ def test_the_last_isr_member_whose_log_dir_fails_makes_room_for_an_eligible_repl
         cluster.assign(broker_id, HostedReplicas(topic_id, (0,), f"dir-{broker_id}"))
     cluster.alter(1, cluster.proposal("t", (1,)))
     cluster.heartbeat(1, offline=("dir-1",))
-    assert standing(cluster) == (2, {2}, set())
+    assert leader_isr_elr(cluster) == (2, {2}, set())
     assert cluster.controller.statistics().unclean_elections == 0
 
 
@@ -307,11 +311,11 @@ def test_a_partition_whose_last_member_has_a_failed_log_dir_waits_for_that_disk_
         cluster.start(1, log_dirs=("more-1",), failed_log_dirs=1)
     else:
         cluster.heartbeat(1, offline=("dir-1",))
-    assert standing(cluster) == (NO_LEADER, {1}, {2}) and not cluster.partition("t").log_lost
+    assert leader_isr_elr(cluster) == (NO_LEADER, {1}, {2}) and not cluster.partition("t").log_lost
     cluster.let_die(1)
     held = (HostedReplicas(topic_id, (0,), f"dir-{first}"),)
     cluster.start(first, log_dirs=(f"dir-{first}", f"more-{first}"), replicas=held)
-    assert standing(cluster) == (first, {first}, {2} if first == 1 else set())
+    assert leader_isr_elr(cluster) == (first, {first}, {2} if first == 1 else set())
     assert cluster.controller.statistics().unclean_elections == 0
 
 
@@ -323,10 +327,10 @@ def test_a_failed_log_dir_that_is_given_up_or_comes_back_without_the_log_makes_r
         cluster.create("t", replication_factor=2, config=MIN_2)
         cluster.let_die(2)
         cluster.heartbeat(1, offline=("dir-1",))
-        assert standing(cluster) == (NO_LEADER, {1}, {2})
+        assert leader_isr_elr(cluster) == (NO_LEADER, {1}, {2})
         cluster.let_die(1)
         cluster.start(1, **fields)
-        assert standing(cluster) == (NO_LEADER, {2}, set())
+        assert leader_isr_elr(cluster) == (NO_LEADER, {2}, set())
 
 
 def test_an_eligible_replica_in_a_log_dir_that_fails_is_eligible_no_more() -> None:
@@ -336,7 +340,7 @@ def test_an_eligible_replica_in_a_log_dir_that_fails_is_eligible_no_more() -> No
     cluster.create("t", replication_factor=2, config=MIN_2)
     cluster.let_die(2)
     cluster.register(2, log_dirs=("dir-2",), failed_log_dirs=1, replicas=())
-    assert standing(cluster) == (1, {1}, set()), "it names nothing: its log is in the other dir"
+    assert leader_isr_elr(cluster) == (1, {1}, set()), "it names nothing: its log is in the other dir"
 
 
 def test_a_new_process_of_an_eligible_replica_stays_eligible_again_and_again() -> None:
@@ -347,7 +351,7 @@ def test_a_new_process_of_an_eligible_replica_stays_eligible_again_and_again() -
         cluster.come_back(2)
         cluster.now_ms += SESSION_TIMEOUT_MS
         cluster.heartbeat(1)
-    assert standing(cluster) == (1, {1}, {2})
+    assert leader_isr_elr(cluster) == (1, {1}, {2})
 
 
 # -- configuration -----------------------------------------------------------------------------------------------------
@@ -362,7 +366,7 @@ def test_lowering_the_minimum_ends_the_elr_before_the_lower_value_counts() -> No
         PartitionChangeRecord(*before.key, elr=()),
         ConfigRecord("topic", "t", "min.insync.replicas", "1"),
     ]
-    assert standing(cluster) == (1, {1}, set())
+    assert leader_isr_elr(cluster) == (1, {1}, set())
     assert cluster.partition("t").partition_epoch == before.partition_epoch + 1, "the leader must hear of it"
 
 
@@ -370,14 +374,14 @@ def test_returning_the_minimum_to_a_lower_default_is_no_other_case() -> None:
     cluster = cluster_of_three()
     cluster.alter(1, cluster.proposal("t", (1,)))
     cluster.configure("t", {"min.insync.replicas": None})
-    assert standing(cluster) == (1, {1}, set())
+    assert leader_isr_elr(cluster) == (1, {1}, set())
 
 
 def test_a_lower_minimum_that_the_isr_does_not_reach_changes_nothing() -> None:
     cluster = cluster_of_three({"min.insync.replicas": "3"})
     cluster.alter(1, cluster.proposal("t", (1,)))
     cluster.configure("t", {"min.insync.replicas": "2"})
-    assert standing(cluster) == (1, {1}, {2, 3})
+    assert leader_isr_elr(cluster) == (1, {1}, {2, 3})
 
 
 def test_lowering_the_minimum_of_a_partition_without_a_leader_costs_it_no_eligible_replica() -> None:
@@ -386,20 +390,20 @@ def test_lowering_the_minimum_of_a_partition_without_a_leader_costs_it_no_eligib
     left_to(cluster, 1)
     cluster.let_die(1, 2, 3)
     cluster.configure("t", {"min.insync.replicas": "1"})
-    assert standing(cluster) == (NO_LEADER, {1}, {3})
+    assert leader_isr_elr(cluster) == (NO_LEADER, {1}, {3})
     cluster.come_back(3)
     cluster.heartbeat(3)
-    assert standing(cluster) == (3, {3}, set())
+    assert leader_isr_elr(cluster) == (3, {3}, set())
 
 
 def test_raising_the_minimum_makes_nobody_eligible_who_may_lack_a_record() -> None:
     cluster = cluster_of_three({})
     cluster.alter(1, cluster.proposal("t", (1,)))
     cluster.configure("t", MIN_2)
-    assert standing(cluster) == (1, {1}, set())
+    assert leader_isr_elr(cluster) == (1, {1}, set())
     cluster.alter(1, cluster.proposal("t", (1, 2)))
     cluster.let_die(2)
-    assert standing(cluster) == (1, {1}, {2})
+    assert leader_isr_elr(cluster) == (1, {1}, {2})
 
 
 def test_a_controller_with_a_lower_default_ends_the_elrs_of_the_one_before() -> None:

@@ -1,7 +1,7 @@
-"""How the cluster of an overload run stands: who leads what, what the nodes counted, and how much memory they have.
+"""The state of an overload run's cluster: the leaders, the counts of its nodes, and their memory.
 
-`Standing` is taken before and after; `changes` says what an overloaded cluster must not do. `Watch` looks once a second
-in between, because an ISR may shrink and grow again, and memory may be given back.
+`ClusterState` is taken before and after; `changes` says what an overloaded cluster must not do. `Watch` looks once a
+second in between, because an ISR may shrink and grow again, and memory may be given back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHRINKS, OVERLOADED = "penstock_isr_shrinks", "penstock_requests_refused"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ClusterState:
     """`leaders`: (topic, partition) -> (leader, leader epoch). `counts` are summed over the nodes."""
 
     leaders: dict[tuple[str, int], tuple[int, int]]
@@ -35,7 +35,7 @@ class Standing:
     pids: tuple[int, ...]
 
     @classmethod
-    def of(cls, cluster: Cluster, admin: Admin) -> Standing:
+    def of(cls, cluster: Cluster, admin: Admin) -> ClusterState:
         quorum = admin.describe_quorum()
         leaders = {
             (topic.name, p.partition): (p.leader_id, p.leader_epoch)
@@ -46,7 +46,7 @@ class Standing:
         pids = tuple(cluster.pid(node) for node in range(len(cluster)))
         return cls(leaders, (quorum.leader_id, quorum.leader_epoch), counted, pids)
 
-    def changes(self, later: Standing) -> list[str]:
+    def changes(self, later: ClusterState) -> list[str]:
         """In words, each thing that happened and must not; empty when all is well."""
         found = []
         if later.quorum != self.quorum:
@@ -62,7 +62,7 @@ class Standing:
                 found.append(f"{words}: {count}")
         return found
 
-    def counted(self, later: Standing, name: str) -> int:
+    def counted(self, later: ClusterState, name: str) -> int:
         """How much a counter grew."""
         return later.counts[name] - self.counts[name]
 
