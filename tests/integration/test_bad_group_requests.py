@@ -233,7 +233,7 @@ ROWS: dict[str, Row] = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_bad_request_gets_its_own_error_at_both_doors(stage: Stage, name: str) -> None:
+def test_a_bad_request_gets_its_own_error_by_both_protocols(stage: Stage, name: str) -> None:
     row = ROWS[name]
     assert stage.grpc_codes(row.ours(stage)) == {row.error.code}
     assert stage.kafka_codes(row.kafkas(stage)) == {row.error.code}

@@ -235,7 +235,7 @@ BATCHES += [(3, {}, InvalidTxnStateError), (10, {}, InvalidTxnStateError), (11, 
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_bad_request_gets_its_own_error_at_both_doors(stage: Stage, name: str) -> None:
+def test_a_bad_request_gets_its_own_error_by_both_protocols(stage: Stage, name: str) -> None:
     row = ROWS[name]
     request = row.kafkas(stage)
     version = NEWEST_INIT if isinstance(request, InitProducerIdRequest) else None

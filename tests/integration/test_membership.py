@@ -248,17 +248,17 @@ def test_every_message_that_speaks_for_a_node_is_of_a_cluster() -> None:
     ]
 
 
-def door(cluster: Cluster, rpc: str, receiver: int) -> str:
+def listener_of(cluster: Cluster, rpc: str, receiver: int) -> str:
     return listener(cluster, receiver, "INTERNAL" if rpc.startswith("Replication") else "CONTROLLER")
 
 
 @pytest.mark.parametrize("rpc", OF_A_CLUSTER)
-def test_a_message_of_another_cluster_is_refused_at_every_door(cluster: Cluster, rpc: str) -> None:
+def test_a_message_of_another_cluster_is_refused_at_every_listener(cluster: Cluster, rpc: str) -> None:
     with unchanged(cluster) as now:
         receiver, sender = now.leader_id, (now.leader_id + 1) % 3
         for cluster_id in ("another-cluster-012345", ""):
             message = forged(rpc, cluster_id, now, sender, receiver, now.broker_epochs[sender])
-            error = error_of(door(cluster, rpc, receiver), rpc, message)
+            error = error_of(listener_of(cluster, rpc, receiver), rpc, message)
             assert isinstance(error, InconsistentClusterIdError), error
             assert cluster.cluster_id in str(error)
 
@@ -272,12 +272,12 @@ def test_a_message_of_another_cluster_is_refused_at_every_door(cluster: Cluster,
         "Replication.Fetch",
     ],
 )
-def test_a_stale_broker_epoch_is_refused_at_every_door(cluster: Cluster, rpc: str) -> None:
+def test_a_stale_broker_epoch_is_refused_at_every_listener(cluster: Cluster, rpc: str) -> None:
     with unchanged(cluster) as now:
         receiver, sender = now.leader_id, (now.leader_id + 1) % 3
         for stale in (now.broker_epochs[sender] - 1, -1):
             message = forged(rpc, cluster.cluster_id, now, sender, receiver, stale)
-            error = error_of(door(cluster, rpc, receiver), rpc, message)
+            error = error_of(listener_of(cluster, rpc, receiver), rpc, message)
             assert isinstance(error, StaleBrokerEpochError), error
             assert f"broker {sender}" in str(error) and str(now.broker_epochs[sender]) in str(error)
 

@@ -83,7 +83,7 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
-def test_members_of_both_protocols_and_both_doors_share_one_topic(cluster: Cluster) -> None:
+def test_members_of_both_group_protocols_share_one_topic_by_both_wires(cluster: Cluster) -> None:
     topic = cluster.topic(partitions=PARTITIONS)
     classic, newer, ours = (Member(cluster, topic) for _ in range(3))
     producer = ConfluentProducer({"bootstrap.servers": cluster.kafka_bootstrap, "log_level": 0})

@@ -30,7 +30,7 @@ BOTH: Final = (ME, OTHER)
 
 
 @dataclass
-class Door:
+class Producing:
     """The way of a client's requests to the log."""
 
     at: Stage
@@ -82,7 +82,7 @@ class Door:
         return self.at.partition.log.log_end_offset
 
 
-def at_door(path: Path, story: Callable[[Door], Awaitable[None]], config: LogConfig | None = None) -> None:
+def run_story(path: Path, story: Callable[[Producing], Awaitable[None]], config: LogConfig | None = None) -> None:
     async def main() -> None:
         async with stage(path, config or LogConfig()) as at:
             converter = ProduceConverter(
@@ -93,7 +93,7 @@ def at_door(path: Path, story: Callable[[Door], Awaitable[None]], config: LogCon
                 UNPACKED_BYTES_MAX,
             )
             try:
-                await story(Door(at, converter))
+                await story(Producing(at, converter))
             finally:
                 converter.close()
 

@@ -8,7 +8,7 @@ import struct
 from types import TracebackType
 from typing import TypeVar
 
-from tests.support.kafka_door import answer_in, frame
+from tests.support.kafka_listener import answer_in, frame
 
 A = TypeVar("A")
 TIMEOUT_S = 60

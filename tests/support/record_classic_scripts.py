@@ -49,7 +49,7 @@ from tests.support.classic_transcript import (
     transcript,
     unordered,
 )
-from tests.support.kafka_door import answer_in, frame
+from tests.support.kafka_listener import answer_in, frame
 
 SETTLE_S = 0.25
 VERSIONS = {"join": 9, "sync": 5, "beat": 4, "leave": 5, "commit": 8, "describe": 5}

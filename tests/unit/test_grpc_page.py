@@ -58,7 +58,7 @@ def test_every_field_that_is_named_exists() -> None:
     assert [(message, field) for message, field in named if field not in messages[message].fields_by_name] == []
 
 
-def test_the_statuses_of_errors_are_the_doors() -> None:
+def test_the_page_has_the_statuses_of_errors() -> None:
     listed = {
         int(code): status
         for status, codes in rows(section("Errors"), "| status | codes |")

@@ -34,7 +34,7 @@ from penstock.wire.consumer_protocol import (
     encode_consumer_protocol,
 )
 from tests.support.absence.acts_by_grpc import EVERYBODY
-from tests.support.absence.kafka_door import GROUP, TRANSACTION
+from tests.support.absence.kafka_calls import GROUP, TRANSACTION
 from tests.support.absence.stage import AWAY, PRESENT, Stage
 
 TOPIC, BROKER, SET = 2, 4, 0

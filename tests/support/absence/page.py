@@ -1,6 +1,6 @@
 """Makes docs/while-a-broker-is-away.md: `python -m tests.support.absence.page > docs/while-a-broker-is-away.md`.
 
-The table on it is that of table.py, of which a test runs every cell by both doors; another test compares the page.
+The table on it is that of table.py, of which a test runs every cell by both protocols; another test compares the page.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def reference() -> str:
 
 def _named(act: Act) -> str:
     listeners = {"Kafka's protocol alone": act.grpc is None, "gRPC alone": act.kafka is None}
-    return act.name + "".join(f" ({door})" for door, is_so in listeners.items() if is_so)
+    return act.name + "".join(f" ({protocol})" for protocol, is_so in listeners.items() if is_so)
 
 
 def _lines(lines: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""A cluster of three nodes of which the last one is away, with both doors, in one simulated process.
+"""A cluster of three nodes of which the last one is away, with both protocols, in one simulated process.
 
 A kind of absence is how the node goes, and how it comes back (`Kind`). Everything else is the product: three whole
 nodes as in memory_cluster.py, with a listener of Kafka's protocol besides, each on a machine of its own whose links
@@ -30,7 +30,7 @@ from penstock.types import Endpoint, TopicPartition
 from tests.simulation.cluster.kafka.sockets import SimulatedBind
 from tests.simulation.cluster.machine import make_parents
 from tests.simulation.cluster.network import CLIENTS
-from tests.support.absence.kafka_door import KafkaDoor
+from tests.support.absence.kafka_calls import KafkaCalls
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.memory_cluster import MemoryCluster
 
@@ -125,7 +125,7 @@ class Stage:
 
     cluster: BothProtocolsCluster
     admin: AsyncAdmin
-    kafka: KafkaDoor
+    kafka: KafkaCalls
     kind: Kind
     made: set[str] = field(default_factory=set)
     """Topics whose replicas must all be in sync when the node is back."""

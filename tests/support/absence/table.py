@@ -21,18 +21,18 @@ LIMIT_SECONDS = 10
 DONE: Final = "done"
 WAITS: Final = "waits"
 GRPC, KAFKA = "gRPC", "Kafka"
-DOORS: Final = (GRPC, KAFKA)
+PROTOCOLS: Final = (GRPC, KAFKA)
 
 
 class Act(NamedTuple):
-    """One row. A door without a function has no such request."""
+    """One row. A protocol without a function has no such request."""
 
     name: str
     grpc: Callable[[Stage], Awaitable[None]] | None
     kafka: Callable[[Stage], Awaitable[None]] | None
 
-    def by(self, door: str) -> Callable[[Stage], Awaitable[None]] | None:
-        return self.grpc if door == GRPC else self.kafka
+    def by(self, protocol: str) -> Callable[[Stage], Awaitable[None]] | None:
+        return self.grpc if protocol == GRPC else self.kafka
 
 
 ACTS: Final = (
@@ -172,6 +172,6 @@ def refusal(act: Act, kind: Kind) -> Refusal | None:
 
 
 def outcome(act: Act, kind: Kind) -> str:
-    """The outcome of the act, by either door."""
+    """The outcome of the act, by either protocol."""
     found = refusal(act, kind)
     return DONE if found is None else found.outcome

@@ -43,7 +43,7 @@ def test_an_address_has_one_form(written: str, connected: str) -> None:
         ("ipv6:%5Bfe80::1%252%5D:1", ("fe80::1", 1, 0, 2), "fe80::1"),
     ],
 )
-def test_both_doors_know_one_client_by_the_same_address(grpc: str, socket: tuple[object, ...], host: str) -> None:
+def test_both_protocols_know_one_client_by_the_same_address(grpc: str, socket: tuple[object, ...], host: str) -> None:
     assert peer_of(grpc) == endpoint_of(socket) == Endpoint(host, 1)
 
 

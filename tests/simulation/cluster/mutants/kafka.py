@@ -1,4 +1,4 @@
-"""Mistakes of the door for Kafka's protocol: frames, the order of answers, acks, fetch sessions, topic ids."""
+"""Mistakes of the listener for Kafka's protocol: frames, the order of answers, acks, fetch sessions, topic ids."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LISTENERS = (
         stories=_OUTSIDE,
     ),
     Mutant(
-        "a door does not know its name",
+        "a listener does not know its name",
         "KIP-103",
         (Edit(AnonymousCallers.caller, "self._listener)", "'BROKER')"),),
         stories=_OUTSIDE,

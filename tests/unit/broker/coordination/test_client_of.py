@@ -19,16 +19,18 @@ def party(caller: Caller) -> str:
     return client_of(Request("OffsetCommit", None, SINK, caller, lambda: 0)).party
 
 
-@pytest.mark.parametrize("door", list(ListenerType))
-def test_a_principal_pays_from_whatever_address_it_comes(door: ListenerType) -> None:
-    callers = [Caller(Endpoint(host, 1), CLIENT_LISTENER, "User:anna", door) for host in ("10.0.0.1", "10.0.0.2")]
+@pytest.mark.parametrize("listener_type", list(ListenerType))
+def test_a_principal_pays_from_whatever_address_it_comes(listener_type: ListenerType) -> None:
+    callers = [
+        Caller(Endpoint(host, 1), CLIENT_LISTENER, "User:anna", listener_type) for host in ("10.0.0.1", "10.0.0.2")
+    ]
     assert {party(caller) for caller in callers} == {"User:anna"}
 
 
-@pytest.mark.parametrize("door", list(ListenerType))
-def test_anonymous_callers_of_one_network_pay_together(door: ListenerType) -> None:
+@pytest.mark.parametrize("listener_type", list(ListenerType))
+def test_anonymous_callers_of_one_network_pay_together(listener_type: ListenerType) -> None:
     hosts = ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1")
-    callers = [Caller(Endpoint(host, 1), listener_type=door) for host in hosts]
+    callers = [Caller(Endpoint(host, 1), listener_type=listener_type) for host in hosts]
     assert len({party(caller) for caller in callers}) == 2
 
 

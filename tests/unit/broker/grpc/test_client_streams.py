@@ -85,7 +85,7 @@ class Bench:
             node_requests=self.memory,
         )
         access = ListenerAccess("BROKER", "INTERNAL", turns=turns)
-        self.door = StreamHandlers(self.channel, cast(Any, None), limits, access)
+        self.handlers = StreamHandlers(self.channel, cast(Any, None), limits, access)
         self.calls = client_calls(self.channel, access, quotas, self.memory)
         access.open()
 
@@ -96,7 +96,7 @@ class Bench:
         return request
 
     def serve(self, stream: Stream) -> asyncio.Future[None]:
-        return asyncio.ensure_future(self.door.streams[PRODUCE](None, cast(Any, stream)))
+        return asyncio.ensure_future(self.handlers.streams[PRODUCE](None, cast(Any, stream)))
 
 
 def run(scenario: Callable[[Bench], Awaitable[None]]) -> None:
@@ -104,7 +104,7 @@ def run(scenario: Callable[[Bench], Awaitable[None]]) -> None:
         bench = Bench()
         await scenario(bench)
         assert bench.memory.statistics().used_bytes == 0, "bytes of a request were not given back"
-        assert not bench.door.writing_since_ms() and not bench.door.peers_with_streams()
+        assert not bench.handlers.writing_since_ms() and not bench.handlers.peers_with_streams()
 
     asyncio.run(main())
 
@@ -115,7 +115,11 @@ def test_an_answer_that_is_not_read_is_known_with_its_connection() -> None:
         served = bench.serve(stream)
         await bench.handle_one()
         await asyncio.sleep(0)
-        assert set(bench.door.writing_since_ms()) == {Endpoint("10.0.0.1", 4711)} == bench.door.peers_with_streams()
+        assert (
+            set(bench.handlers.writing_since_ms())
+            == {Endpoint("10.0.0.1", 4711)}
+            == bench.handlers.peers_with_streams()
+        )
         stream.may_read.set()
         await served
         assert [answer.correlation_id for answer in stream.answers] == [1]

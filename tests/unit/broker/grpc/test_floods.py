@@ -112,7 +112,7 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
 def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_log_in() -> None:
     async def main() -> None:
         access, here = ListenerAccess("OUT", "INTERNAL"), Endpoint("127.0.0.1", free_ports(1)[0][0])
-        door = cast(Any, NoStreams())
+        streams = cast(Any, NoStreams())
         shares = Shares(MIB, MIB)
         served = ServedListener(
             name="OUT",
@@ -121,7 +121,7 @@ def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_l
             guard=LIMITS.guard("OUT"),
             held=cast(Any, None),
             access=access,
-            handlers=door,
+            handlers=streams,
             shares=shares,
         )
         server = broker_server(served, CLOCK, THREADS)

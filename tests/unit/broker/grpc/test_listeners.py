@@ -73,7 +73,7 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepa
         )
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
         access = ListenerAccess("OUTSIDE", "NODES")
-        door = StreamHandlers(requests, no_session, limits, access, prepare)
+        streams = StreamHandlers(requests, no_session, limits, access, prepare)
         access.open()
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
@@ -85,7 +85,7 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepa
                 guard=listener.guard(name),
                 held=limits,
                 access=access,
-                handlers=door,
+                handlers=streams,
             )
             for name, at in zip(("OUTSIDE", "NODES"), here, strict=True)
         )

@@ -113,13 +113,13 @@ class Bench:
         self.access.open()
         memory, decoders = RequestMemory(1 << 20), RequestDecoders(1 << 20)
         limits = StreamLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
-        self.door = StreamHandlers(channel, cast(Any, lambda host: self), limits, self.access)
+        self.handlers = StreamHandlers(channel, cast(Any, lambda host: self), limits, self.access)
         self.served: dict[str, Any] = {}
         calls = client_calls(channel, self.access)
         service = Service(
             name="any",
             calls=calls,
-            streams=self.door.streams,
+            streams=self.handlers.streams,
             decoders=decoders,
             memory=memory,
             busy=BusyTime(loop.now_ns),
@@ -219,7 +219,7 @@ def test_no_stream_is_opened_without_a_session(api: str) -> None:
         context.incoming.put_nowait(b"")
         with pytest.raises(grpc.aio.AbortError):
             await bench.served[api].stream_stream(None, context)
-        assert isinstance(context.refused, AuthenticationRequiredError) and not bench.door.peers_with_streams()
+        assert isinstance(context.refused, AuthenticationRequiredError) and not bench.handlers.peers_with_streams()
         assert not bench.handled and context.incoming.qsize() == 1
 
     run(scenario)
@@ -341,7 +341,7 @@ def test_a_session_is_over_when_its_connection_is() -> None:
         token = await bench.log_in()
         await asyncio.sleep(1)
         now_ms = cast(VirtualTimeLoop, asyncio.get_running_loop()).now_ms()
-        bench.door.looked([Endpoint("10.0.0.1", PORT + 1)], now_ms)
+        bench.handlers.looked([Endpoint("10.0.0.1", PORT + 1)], now_ms)
         with pytest.raises(AuthenticationRequiredError):
             await bench.call("Metadata", Context(authorization=f"Bearer {token}"))
         assert len(bench.sessions) == 0

@@ -83,7 +83,7 @@ def test_a_session_is_its_connections_alone_and_ends_with_it(host: str) -> None:
         held = StreamLimits(
             decoders=RequestDecoders(1 << 20), connections=StreamQuotas(9, 9), requests=memory, node_requests=memory
         )
-        door = StreamHandlers(channel, cast(Any, None), held, access)
+        streams = StreamHandlers(channel, cast(Any, None), held, access)
         access.open()
         here = Endpoint(host, free_ports(1)[0][0])
         served = ServedListener(
@@ -93,7 +93,7 @@ def test_a_session_is_its_connections_alone_and_ends_with_it(host: str) -> None:
             guard=LIMITS.guard("OUT"),
             held=held,
             access=access,
-            handlers=door,
+            handlers=streams,
         )
         server = broker_server(served, CLOCK, THREADS)
         add_client_apis(server, served, channel)

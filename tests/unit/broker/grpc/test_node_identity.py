@@ -80,13 +80,13 @@ class Node:
         access = ListenerAccess("INTERNAL", "INTERNAL", callers)
         access.open()
         limits = StreamLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
-        door = StreamHandlers(channel, cast(Any, lambda host: self), limits, access)
+        streams = StreamHandlers(channel, cast(Any, lambda host: self), limits, access)
         calls = broker_calls(channel, access) | quorum_calls(self._handle, callers)
         calls |= controller_calls(self._handle, callers)
         service = Service(
             name="any",
             calls=calls,
-            streams=door.replica_streams,
+            streams=streams.replica_streams,
             decoders=decoders,
             memory=memory,
             busy=BusyTime(NOW_NS),

@@ -18,11 +18,11 @@ from broker.kafka.schemas.metadata import MetadataRequest
 from broker.kafka.schemas.produce import ProduceRequest
 from broker.kafka_codec.headers import HeaderStart, request_header
 from broker.network.request_channel import Request
-from tests.support.kafka_door import (
+from tests.support.kafka_listener import (
     LIMITS,
     VERSION,
-    DoorBench,
     FarSide,
+    ListenerBench,
     answer_in,
     answers,
     bench_of,
@@ -51,7 +51,7 @@ def head(version: int = VERSION, key: int = 3) -> bytes:
     return request_header(HeaderStart(key, version, 1), "somebody", flexible=True)
 
 
-async def is_refused(bench: DoorBench, data: bytes) -> bool:
+async def is_refused(bench: ListenerBench, data: bytes) -> bool:
     """A connection that sends this is closed without an answer, while another one is served."""
     far, other = bench.connect(port=1), bench.connect(port=2)
     far.send(data)
@@ -85,7 +85,7 @@ async def is_refused(bench: DoorBench, data: bytes) -> bool:
     ],
 )
 def test_what_is_no_request_ends_its_connection(data: bytes) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         assert await is_refused(bench, data)
         assert bench.listener.statistics().closed_for_bytes == 1
@@ -95,7 +95,7 @@ def test_what_is_no_request_ends_its_connection(data: bytes) -> None:
 
 
 def test_an_unknown_tagged_field_is_skipped() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         far = bench.connect()
         known = frame(ApiVersionsRequest(client_software_name="kcat", client_software_version="1"), 3)
@@ -112,7 +112,7 @@ def test_an_unknown_tagged_field_is_skipped() -> None:
 
 
 def test_a_software_name_that_cannot_be_a_label_is_an_invalid_request() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         for name in ("", "a b", "-x", 'x"', "x" * 300 + "\n"):
             far = bench.connect()
@@ -129,7 +129,7 @@ def test_a_software_name_that_cannot_be_a_label_is_an_invalid_request() -> None:
 
 
 def test_an_empty_list_and_a_deadline_of_0_are_requests_like_others() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(lambda request: request.complete(None))
         far = bench.connect()
         far.send(metadata(1) + frame(ProduceRequest(acks=-1, timeout_ms=0, topic_data=[]), VERSION, 2))
@@ -145,7 +145,7 @@ def test_an_empty_list_and_a_deadline_of_0_are_requests_like_others() -> None:
 def test_a_connection_that_ends_in_the_middle_of_an_append_leaves_the_append_whole() -> None:
     """The request was taken as a whole frame, so it is handled as a whole; only its answer goes nowhere."""
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         taken: list[Request] = []
         bench = await bench_of(taken.append)
         far = bench.connect()
@@ -163,7 +163,7 @@ def test_a_connection_that_ends_in_the_middle_of_an_append_leaves_the_append_who
 
 @pytest.mark.parametrize("seed", range(5))
 def test_garbage_ends_its_connection_or_waits_for_more(seed: int) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         drawn = random.Random(seed)
         bench = await bench_of()
         for _ in range(60):
@@ -181,7 +181,7 @@ def test_garbage_ends_its_connection_or_waits_for_more(seed: int) -> None:
 
 
 def test_one_byte_a_second_holds_nobody_up_and_ends_when_its_time_is_over() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         slow, other = bench.connect(port=1), bench.connect(port=2)
         sent = metadata(1, "x" * 2_000)
@@ -202,7 +202,7 @@ def test_one_byte_a_second_holds_nobody_up_and_ends_when_its_time_is_over() -> N
 
 
 def test_thousands_of_silent_connections_cost_little_and_nobody_else_anything() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         limits = replace(LIMITS, connections_max=SILENT + 1, connections_max_per_ip=SILENT)
         bench = await bench_of(limits=limits)
         bench.shared.connections_max = SILENT + 1
@@ -235,7 +235,7 @@ def test_thousands_of_silent_connections_cost_little_and_nobody_else_anything() 
 
 
 def test_a_consumer_that_never_reads_is_cut_and_its_memory_is_free() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         stuck, other = bench.connect(port=1), bench.connect(port=2)
         stuck.takes = False
@@ -256,12 +256,12 @@ def test_a_consumer_that_never_reads_is_cut_and_its_memory_is_free() -> None:
     run_to_the_end(scenario)
 
 
-def _sweep(bench: DoorBench) -> None:
+def _sweep(bench: ListenerBench) -> None:
     bench.listener.sweep(bench.clock.now_ms())
 
 
 def test_a_flood_of_strangers_writes_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         for port in range(50):
             far: FarSide = bench.connect(port=port)
@@ -276,7 +276,7 @@ def test_a_flood_of_strangers_writes_one_line(caplog: pytest.LogCaptureFixture) 
 
 
 def test_a_request_of_an_unserved_version_names_its_client(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         far = bench.connect()
         far.send(metadata(1, client_id="payments") + frame(MetadataRequest(), 13, 2))

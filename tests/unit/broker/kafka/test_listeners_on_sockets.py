@@ -18,7 +18,7 @@ from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic,
 from broker.network.request_channel import Request
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
-from tests.support.kafka_door import LIMITS, VERSION, DoorBench, answer_in, frame, metadata
+from tests.support.kafka_listener import LIMITS, VERSION, ListenerBench, answer_in, frame, metadata
 
 MIB = 1 << 20
 
@@ -63,7 +63,7 @@ async def connect(port: Port) -> Client:
     return Client(*await asyncio.open_connection("127.0.0.1", port.number))
 
 
-async def opened(bench: DoorBench) -> None:
+async def opened(bench: ListenerBench) -> None:
     """The listener listens when this returns."""
     bench.listener.open()
     address = bench.listener._address
@@ -77,7 +77,7 @@ async def until(holds: Callable[[], object]) -> None:
         await asyncio.sleep(0.002)
 
 
-def run(scenario: Callable[[DoorBench, Port], Awaitable[None]], bench_of: Callable[[Bind], DoorBench]) -> None:
+def run(scenario: Callable[[ListenerBench, Port], Awaitable[None]], bench_of: Callable[[Bind], ListenerBench]) -> None:
     async def main() -> None:
         port = Port()
         bench = bench_of(port.bind)
@@ -96,7 +96,7 @@ def run(scenario: Callable[[DoorBench, Port], Awaitable[None]], bench_of: Callab
 
 
 def test_requests_of_any_size_are_answered_in_order_to_several_clients() -> None:
-    async def scenario(bench: DoorBench, port: Port) -> None:
+    async def scenario(bench: ListenerBench, port: Port) -> None:
         await opened(bench)
         clients = [await connect(port) for _ in range(3)]
         name = "x" * 30_000
@@ -111,11 +111,11 @@ def test_requests_of_any_size_are_answered_in_order_to_several_clients() -> None
             client.close()
 
     limits = replace(LIMITS, message_bytes_max=4 * MIB)
-    run(scenario, lambda bind: DoorBench(limits=limits, bind=bind))
+    run(scenario, lambda bind: ListenerBench(limits=limits, bind=bind))
 
 
 def test_nobody_is_accepted_before_the_node_has_caught_up() -> None:
-    async def scenario(bench: DoorBench, port: Port) -> None:
+    async def scenario(bench: ListenerBench, port: Port) -> None:
         with pytest.raises(ConnectionRefusedError):
             await connect(port)
         await opened(bench)
@@ -128,21 +128,21 @@ def test_nobody_is_accepted_before_the_node_has_caught_up() -> None:
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY), "an answer waits for nothing"
         client.close()
 
-    run(scenario, lambda bind: DoorBench(bind=bind))
+    run(scenario, lambda bind: ListenerBench(bind=bind))
 
 
 def test_a_port_where_another_process_listens_is_named_at_the_start() -> None:
-    async def scenario(bench: DoorBench, port: Port) -> None:
+    async def scenario(bench: ListenerBench, port: Port) -> None:
         await opened(bench)
         with pytest.raises(ConfigError, match=r"KAFKA cannot listen on .* the address is in use"):
-            await DoorBench(bind=port.bind).listener.start()
+            await ListenerBench(bind=port.bind).listener.start()
 
-    run(scenario, lambda bind: DoorBench(bind=bind))
+    run(scenario, lambda bind: ListenerBench(bind=bind))
 
 
 def test_a_node_that_finds_its_port_taken_when_it_is_ready_ends_with_that_reason() -> None:
-    async def scenario(bench: DoorBench, port: Port) -> None:
-        late = DoorBench(bind=port.bind)
+    async def scenario(bench: ListenerBench, port: Port) -> None:
+        late = ListenerBench(bind=port.bind)
         await late.listener.start()
         await opened(bench)
         late.listener.open()
@@ -150,11 +150,11 @@ def test_a_node_that_finds_its_port_taken_when_it_is_ready_ends_with_that_reason
         assert isinstance(late.fatal[0], ConfigError) and "the address is in use" in str(late.fatal[0])
         await late.listener.stop()
 
-    run(scenario, lambda bind: DoorBench(bind=bind))
+    run(scenario, lambda bind: ListenerBench(bind=bind))
 
 
 def test_a_connection_over_a_limit_is_closed_at_once() -> None:
-    async def scenario(bench: DoorBench, port: Port) -> None:
+    async def scenario(bench: ListenerBench, port: Port) -> None:
         await opened(bench)
         clients = [await connect(port) for _ in range(3)]
         assert await clients[2].over()
@@ -164,13 +164,13 @@ def test_a_connection_over_a_limit_is_closed_at_once() -> None:
             client.close()
         assert bench.listener.statistics().cut_over_limit == 1
 
-    run(scenario, lambda bind: DoorBench(limits=replace(LIMITS, connections_max_per_ip=2), bind=bind))
+    run(scenario, lambda bind: ListenerBench(limits=replace(LIMITS, connections_max_per_ip=2), bind=bind))
 
 
 def test_a_stop_takes_nothing_more_and_lets_what_was_taken_finish() -> None:
     held: list[Request] = []
 
-    async def scenario(bench: DoorBench, port: Port) -> None:
+    async def scenario(bench: ListenerBench, port: Port) -> None:
         await opened(bench)
         client, silent = await connect(port), await connect(port)
         client.writer.write(metadata(1, "taken"))
@@ -184,13 +184,13 @@ def test_a_stop_takes_nothing_more_and_lets_what_was_taken_finish() -> None:
         assert await client.answer() == (1, "finished") and await client.over()
         await stopping
 
-    run(scenario, lambda bind: DoorBench(held.append, bind=bind))
+    run(scenario, lambda bind: ListenerBench(held.append, bind=bind))
 
 
 def test_a_client_that_never_reads_stops_its_own_connection_alone() -> None:
     """Its answers stay in the sockets' buffers and one in ours; no more of it is read."""
 
-    async def scenario(bench: DoorBench, port: Port) -> None:
+    async def scenario(bench: ListenerBench, port: Port) -> None:
         await opened(bench)
         greedy, other = await connect(port), await connect(port)
         greedy.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -209,7 +209,7 @@ def test_a_client_that_never_reads_stops_its_own_connection_alone() -> None:
         for client in (greedy, other):
             client.close()
 
-    run(scenario, lambda bind: DoorBench(bind=bind))
+    run(scenario, lambda bind: ListenerBench(bind=bind))
 
 
 def test_one_port_serves_ipv4_and_ipv6_by_two_listeners() -> None:

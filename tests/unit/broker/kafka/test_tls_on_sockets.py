@@ -33,7 +33,7 @@ from broker.tls import certificates
 from broker.tls.certificates import NodeCertificates
 from penstock.types import Endpoint
 from tests.support.certificates import Files, TestCa, node_certificates
-from tests.support.kafka_door import LIMITS, METADATA, VERSION, DoorBench, frame, metadata
+from tests.support.kafka_listener import LIMITS, METADATA, VERSION, ListenerBench, frame, metadata
 from tests.unit.broker.kafka.test_listeners_on_sockets import MIB, Client, Port, until
 
 CA, OTHER = TestCa(), TestCa("Other CA")
@@ -44,7 +44,7 @@ Scenario = Callable[["Tls", Port], Awaitable[None]]
 class Tls:
     """A listener with certificates, and clients of it."""
 
-    def __init__(self, bench: DoorBench, files: Files, certificates: NodeCertificates, callers: list[str]) -> None:
+    def __init__(self, bench: ListenerBench, files: Files, certificates: NodeCertificates, callers: list[str]) -> None:
         self.bench, self.files, self.certificates, self.callers = bench, files, certificates, callers
 
     async def answer(self, port: Port, **options: Any) -> tuple[int, str | None]:
@@ -92,7 +92,7 @@ def run(
     async def main() -> None:
         port, files = Port(), Files(node=CA.node(1), ca=CA.pem)
         certificates = node_certificates(files, **keys)
-        bench = DoorBench(handle, limits, rows, bind=port.bind, certificates=certificates.of("KAFKA"))
+        bench = ListenerBench(handle, limits, rows, bind=port.bind, certificates=certificates.of("KAFKA"))
         bench.listener._endpoint = Endpoint("127.0.0.1", 0)
         bench.dispatcher.start()
         await bench.listener.start()

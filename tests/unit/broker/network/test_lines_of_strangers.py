@@ -18,7 +18,7 @@ from broker.node.process.log_output import REPEAT_SECONDS, TRACEBACKS_MAX, LogOu
 from penstock.clock import ManualClock
 from penstock.throttled_lines import CLIENTS_SUBJECTS_MAX, SAY_INTERVAL_MS, ThrottledLines
 from penstock.types import Endpoint
-from tests.support.kafka_door import DoorBench, bench_of, run_to_the_end
+from tests.support.kafka_listener import ListenerBench, bench_of, run_to_the_end
 from tests.unit.broker.kafka.test_bad_protocol import head, sized
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -87,7 +87,7 @@ def test_subjects_of_the_node_are_told_apart_however_many_there_are() -> None:
 def test_strangers_that_ask_for_an_api_of_their_own_each_write_a_bounded_number_of_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         for number in range(10 * CLIENTS_SUBJECTS_MAX):
             far = bench.connect(port=number)

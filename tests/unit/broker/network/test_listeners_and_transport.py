@@ -199,9 +199,9 @@ def test_a_controller_call_arrives_as_it_was_sent_and_is_answered_as_it_was_hand
 
 def test_brokers_ask_each_other_for_the_ends_of_logs_and_for_nothing_else(play: Play) -> None:
     async def scenario(stage: Stage) -> None:
-        door = stage.broker()
-        await door.start()
-        door.open()
+        broker = stage.broker()
+        await broker.start()
+        broker.open()
 
         stage.served = ListOffsetsResponse((ListOffsetsResult(ENDS.partitions[0].partition, offset=7),))
         serving = asyncio.ensure_future(stage.serve())
@@ -214,7 +214,7 @@ def test_brokers_ask_each_other_for_the_ends_of_logs_and_for_nothing_else(play: 
             assert isinstance(await error_of(stage.transport.call_broker(broker_id, ENDS, TIMEOUT_MS)), NetworkError)
         other = stage.transport.call_broker(NODE, DeleteTopicsRequest(()), TIMEOUT_MS)
         assert isinstance(await error_of(other), InvalidRequestError)
-        await door.stop()
+        await broker.stop()
 
     play(scenario)
 

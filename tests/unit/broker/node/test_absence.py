@@ -11,10 +11,10 @@ import pytest
 
 from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import ApiError
-from tests.support.absence.kafka_door import KafkaDoor, Refused
+from tests.support.absence.kafka_calls import KafkaCalls, Refused
 from tests.support.absence.page import reference
 from tests.support.absence.stage import AWAY, KINDS, PRESENT, UNREGISTERED, BothProtocolsCluster, Kind, Stage
-from tests.support.absence.table import ACTS, DONE, DOORS, LIMIT_SECONDS, REFUSED, WAITS, outcome
+from tests.support.absence.table import ACTS, DONE, LIMIT_SECONDS, PROTOCOLS, REFUSED, WAITS, outcome
 
 BACK_SECONDS = 30
 RECORDS = 3
@@ -43,10 +43,10 @@ async def prepared(stage: Stage, kind: Kind) -> None:
     for name in ("before", "before-by-hand", "read", "grpc-trimmed", "kafka-trimmed", "grpc-deleted", "kafka-deleted"):
         await admin.create_topic(name, assignments=[everybody])
     await admin.create_topic("two", assignments=[PRESENT])
-    for door in ("grpc", "kafka"):
-        await admin.create_topic(f"{door}-left", assignments=[(one, PRESENT[0])])
-        await admin.create_topic(f"{door}-elected", assignments=[PRESENT])
-        await admin.alter_partition_reassignments({TopicPartition(f"{door}-elected", 0): PRESENT[::-1]})
+    for protocol in ("grpc", "kafka"):
+        await admin.create_topic(f"{protocol}-left", assignments=[(one, PRESENT[0])])
+        await admin.create_topic(f"{protocol}-elected", assignments=[PRESENT])
+        await admin.alter_partition_reassignments({TopicPartition(f"{protocol}-elected", 0): PRESENT[::-1]})
     cluster = stage.cluster
     async with AsyncProducer(cluster.bootstrap(), environment=cluster.clients(), linger_ms=0) as producer:
         for name, count in (("read", 1), ("grpc-trimmed", RECORDS), ("kafka-trimmed", RECORDS)):
@@ -60,27 +60,27 @@ def run(kind: Kind, story: Callable[[Stage], Awaitable[None]], seed: int = 1) ->
     async def main() -> None:
         cluster.format()
         await cluster.start()
-        door = KafkaDoor(cluster.network, cluster.memory.process, cluster.kafka_endpoint)
+        calls = KafkaCalls(cluster.network, cluster.memory.process, cluster.kafka_endpoint)
         async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
-            await story(Stage(cluster, admin, door, kind))
+            await story(Stage(cluster, admin, calls, kind))
         await cluster.stop()
 
     cluster.memory.run(main())
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_each_act_is_done_or_refused_as_the_table_says_by_both_doors(kind: Kind) -> None:
+def test_each_act_is_done_or_refused_as_the_table_says_by_both_protocols(kind: Kind) -> None:
     async def story(stage: Stage) -> None:
         await prepared(stage, kind)
         await kind.goes(stage)
         found, wanted = {}, {}
         for act in ACTS:
-            for door in DOORS:
-                if (by := act.by(door)) is not None:
+            for protocol in PROTOCOLS:
+                if (by := act.by(protocol)) is not None:
                     if kind.each is not None:
                         await kind.each(stage)
-                    found[act.name, door] = await tried(stage, by)
-                    wanted[act.name, door] = outcome(act, kind)
+                    found[act.name, protocol] = await tried(stage, by)
+                    wanted[act.name, protocol] = outcome(act, kind)
         wrong = {key: (found[key], wanted[key]) for key in found if found[key] != wanted[key]}
         assert not wrong, wrong
         await kind.comes(stage)

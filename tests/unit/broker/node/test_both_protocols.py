@@ -23,13 +23,13 @@ from broker.network.request_memory import RequestMemory
 from broker.node.both_protocols import BothProtocols, JoinedListeners
 from penstock.clock import SystemClock
 from penstock.testing.layout import new_layout
-from tests.support.kafka_door import answer_in, frame, no_session
+from tests.support.kafka_listener import answer_in, frame, no_session
 from tests.support.machine import NOW_NS, THREADS
 
 ASK_NOTHING = ("CreateAcls", "DeleteAcls")
 """They have the same answer always, so nothing can fail."""
 CLOCK = SystemClock()
-DOORS = BothProtocols(GrpcListeners(CLOCK, THREADS), lambda config, service: KafkaListeners(config, service, CLOCK))
+PROTOCOLS = BothProtocols(GrpcListeners(CLOCK, THREADS), lambda config, service: KafkaListeners(config, service, CLOCK))
 
 
 def a_free_port() -> int:
@@ -69,7 +69,7 @@ def run(scenario: Callable[[BrokerListeners, BrokerService, int], Awaitable[None
         outside = [name for name in given["listeners"] if not name.startswith("KAFKA:")]
         config = parse_config({**given, "listeners": [*outside, f"KAFKA://127.0.0.1:{port}"]})
         service = service_of(config)
-        listeners = DOORS.broker(config, service)
+        listeners = PROTOCOLS.broker(config, service)
         await listeners.start()
         try:
             async with asyncio.timeout(60):
@@ -106,7 +106,7 @@ def test_a_node_without_a_listener_of_kafkas_protocol_has_grpc_alone(tmp_path: P
     config = parse_config({**given, "listeners": outside})
 
     async def main() -> None:
-        assert not isinstance(DOORS.broker(config, service_of(config)), JoinedListeners)
+        assert not isinstance(PROTOCOLS.broker(config, service_of(config)), JoinedListeners)
 
     asyncio.run(main())
 

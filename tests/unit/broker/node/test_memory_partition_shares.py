@@ -20,7 +20,7 @@ from metadata.records import OWNER_KEY, TOPIC_OWNER_RESOURCE
 from penstock import AsyncAdmin
 from penstock.client.admin.admin_types import AclBinding, Operation, PatternType, Permission, ResourceType
 from penstock.errors import PolicyViolationError
-from tests.support.absence.kafka_door import KafkaDoor, Refused
+from tests.support.absence.kafka_calls import KafkaCalls, Refused
 from tests.support.absence.stage import BothProtocolsCluster
 
 ADMIN, ANNA, BOB = "User:admin", "User:anna", "User:bob"
@@ -33,7 +33,7 @@ class Story:
 
     def __init__(self, cluster: BothProtocolsCluster, admin: AsyncAdmin) -> None:
         self.cluster, self.admin, self.now = cluster, admin, ADMIN
-        self.kafka = KafkaDoor(cluster.network, cluster.memory.process, cluster.kafka_endpoint)
+        self.kafka = KafkaCalls(cluster.network, cluster.memory.process, cluster.kafka_endpoint)
 
     async def by_kafka(self, name: str, node: int = 0) -> None:
         topic = topics.CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])

@@ -389,10 +389,10 @@ def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does
             return slow if request.correlation_id == 1 else None
 
         access = ListenerAccess("BROKER", "INTERNAL")
-        door = StreamHandlers(channel, cast(Any, None), limits, access, prepare)
+        handlers = StreamHandlers(channel, cast(Any, None), limits, access, prepare)
         access.open()
         first, second = Stream(1, 2), Stream(3, 4)
-        streams = [asyncio.ensure_future(door.streams[PRODUCE](None, cast(Any, one))) for one in (first, second)]
+        streams = [asyncio.ensure_future(handlers.streams[PRODUCE](None, cast(Any, one))) for one in (first, second)]
 
         arrived = [(await channel.receive()).correlation_id for _ in range(2)]
         assert arrived == [3, 4] and first.reads == 1, "the first stream is read no further"

@@ -23,7 +23,7 @@ from penstock.record.codecs import Codec, compress
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint
 from storage.log_config import LogConfig
 from tests.support.kafka_plans import OTHER, parts_of
-from tests.support.kafka_produce import BOTH, Door, at_door
+from tests.support.kafka_produce import BOTH, Producing, run_story
 from tests.support.partitions import PARTITION, TOPIC_ID, state
 from tests.support.upkeep_stage import ME
 
@@ -134,137 +134,137 @@ ROWS = {
 def test_bad_records_get_an_exact_error_and_are_not_in_the_log(name: str, tmp_path: Path) -> None:
     row = ROWS[name]
 
-    async def story(door: Door) -> None:
+    async def story(producing: Producing) -> None:
         for acks in (1, -1):
-            part = await door.send(row.records, acks)
+            part = await producing.send(row.records, acks)
             assert part.error_code == row.code, part.error_message
             assert row.says in part.error_message
             assert (part.base_offset, part.log_append_time_ms) == (-1, -1)
         with pytest.raises(ConnectionEnds, match="acks=0"):
-            await door.send(row.records, 0)
-        assert door.end == 0
-        keyed = build_batch([b"v"], keys=[b"k"], timestamps_ms=door.at.clock.wall_ms())
-        assert (await door.send(keyed)).base_offset == 0, "the partition is as well as before"
+            await producing.send(row.records, 0)
+        assert producing.end == 0
+        keyed = build_batch([b"v"], keys=[b"k"], timestamps_ms=producing.at.clock.wall_ms())
+        assert (await producing.send(keyed)).base_offset == 0, "the partition is as well as before"
 
-    at_door(tmp_path, story, row.config)
+    run_story(tmp_path, story, row.config)
 
 
 def test_the_records_with_bad_times_or_without_a_key_are_named(tmp_path: Path) -> None:
-    async def times(door: Door) -> None:
-        now_ms = door.at.clock.wall_ms()
+    async def times(producing: Producing) -> None:
+        now_ms = producing.at.clock.wall_ms()
         late = build_batch([b"a", b"b", b"c"], timestamps_ms=[now_ms, YEAR_3000_MS, now_ms])
-        assert [one.batch_index for one in (await door.send(late)).record_errors] == [1]
+        assert [one.batch_index for one in (await producing.send(late)).record_errors] == [1]
 
-    async def keys(door: Door) -> None:
+    async def keys(producing: Producing) -> None:
         mixed = build_batch([b"a", b"b", b"c"], keys=[b"k", None, b"k"], timestamps_ms=1)
-        found = (await door.send(mixed)).record_errors
+        found = (await producing.send(mixed)).record_errors
         assert [(one.batch_index, "no key" in one.batch_index_error_message) for one in found] == [(1, True)]
 
-    at_door(tmp_path / "times", times, IN_TIME)
-    at_door(tmp_path / "keys", keys, COMPACTED)
+    run_story(tmp_path / "times", times, IN_TIME)
+    run_story(tmp_path / "keys", keys, COMPACTED)
 
 
 @pytest.mark.parametrize("acks", [2, -2, 127])
 def test_other_acks_are_refused(acks: int, tmp_path: Path) -> None:
-    async def story(door: Door) -> None:
-        part = await door.send(plain(), acks)
-        assert part.error_code == 21 and door.end == 0
+    async def story(producing: Producing) -> None:
+        part = await producing.send(plain(), acks)
+        assert part.error_code == 21 and producing.end == 0
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_too_few_in_sync_before_the_append_and_after_it(tmp_path: Path) -> None:
-    async def story(door: Door) -> None:
-        door.lead((ME,), 2)
-        assert (await door.send(plain())).error_code == 19 and door.end == 0
-        door.lead(BOTH, 2, 3)
-        sending = asyncio.ensure_future(door.send(plain()))
+    async def story(producing: Producing) -> None:
+        producing.lead((ME,), 2)
+        assert (await producing.send(plain())).error_code == 19 and producing.end == 0
+        producing.lead(BOTH, 2, 3)
+        sending = asyncio.ensure_future(producing.send(plain()))
         await asyncio.sleep(0)
-        assert door.end == 1
-        door.lead((ME,), 2, 4)
-        assert (await sending).error_code == 20 and door.end == 1
+        assert producing.end == 1
+        producing.lead((ME,), 2, 4)
+        assert (await sending).error_code == 20 and producing.end == 1
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_a_follower_names_the_leader(tmp_path: Path) -> None:
-    async def story(door: Door) -> None:
-        replicas = door.at.replicas
+    async def story(producing: Producing) -> None:
+        replicas = producing.at.replicas
         replicas.apply(PARTITION, TOPIC_ID, state(OTHER, 6, 2, BOTH, BOTH), TopicSettings(LogConfig(), 1), HINT)
-        part = await door.send(plain())
+        part = await producing.send(plain())
         assert part.error_code == 6
         assert (part.current_leader.leader_id, part.current_leader.leader_epoch) == (OTHER, 6)
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 @pytest.mark.parametrize("version", [3, 12])
 def test_unknown_partitions(version: int, tmp_path: Path) -> None:
-    async def story(door: Door) -> None:
-        assert (await door.send(plain(), version=version, partition=7)).error_code == 3
-        door.parts.metadata = parts_of().image()  # the topic was deleted
-        assert (await door.send(plain(), version=version)).error_code == 3
+    async def story(producing: Producing) -> None:
+        assert (await producing.send(plain(), version=version, partition=7)).error_code == 3
+        producing.parts.metadata = parts_of().image()  # the topic was deleted
+        assert (await producing.send(plain(), version=version)).error_code == 3
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_sequences_of_an_idempotent_producer(tmp_path: Path) -> None:
-    async def outcome(door: Door, records: bytes) -> tuple[int, int]:
-        part = await door.send(records)
+    async def outcome(producing: Producing, records: bytes) -> tuple[int, int]:
+        part = await producing.send(records)
         return part.error_code, part.base_offset
 
-    async def story(door: Door) -> None:
-        assert await outcome(door, numbered(0, count=2)) == (0, 0)
-        assert await outcome(door, numbered(0, count=2)) == (0, 0), "a duplicate has its first offset"
-        assert await outcome(door, numbered(3)) == (45, -1), "a gap"
-        assert await outcome(door, numbered(0)) == (45, -1), "neither a duplicate nor the next"
-        assert await outcome(door, numbered(1, epoch=1)) == (45, -1), "an epoch begins with 0"
-        assert await outcome(door, numbered(0, epoch=1)) == (0, 2)
-        assert await outcome(door, numbered(2)) == (47, -1), "its epoch is over"
-        assert door.end == 3
+    async def story(producing: Producing) -> None:
+        assert await outcome(producing, numbered(0, count=2)) == (0, 0)
+        assert await outcome(producing, numbered(0, count=2)) == (0, 0), "a duplicate has its first offset"
+        assert await outcome(producing, numbered(3)) == (45, -1), "a gap"
+        assert await outcome(producing, numbered(0)) == (45, -1), "neither a duplicate nor the next"
+        assert await outcome(producing, numbered(1, epoch=1)) == (45, -1), "an epoch begins with 0"
+        assert await outcome(producing, numbered(0, epoch=1)) == (0, 2)
+        assert await outcome(producing, numbered(2)) == (47, -1), "its epoch is over"
+        assert producing.end == 3
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_sequences_begin_anew_after_the_largest(tmp_path: Path) -> None:
-    async def story(door: Door) -> None:
-        log = door.at.partition.log
-        await door.send(numbered(0))
+    async def story(producing: Producing) -> None:
+        log = producing.at.partition.log
+        await producing.send(numbered(0))
         log.producers.known.take(read_header(numbered(2**31 - 2))._replace(base_offset=0), 0)
-        assert (await door.send(numbered(2**31 - 1))).error_code == 0
-        assert (await door.send(numbered(0))).base_offset == 2
+        assert (await producing.send(numbered(2**31 - 1))).error_code == 0
+        assert (await producing.send(numbered(0))).base_offset == 2
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_a_time_out_leaves_the_outcome_open_and_a_repetition_makes_no_duplicate(tmp_path: Path) -> None:
-    async def story(door: Door) -> None:
-        door.lead(BOTH, 2)
-        part = await door.send(numbered(0), timeout_ms=1)
-        assert part.error_code == 7 and door.end == 1
-        door.lead((ME,), 1, 3)
-        part = await door.send(numbered(0))
-        assert (part.error_code, part.base_offset, door.end) == (0, 0, 1)
+    async def story(producing: Producing) -> None:
+        producing.lead(BOTH, 2)
+        part = await producing.send(numbered(0), timeout_ms=1)
+        assert part.error_code == 7 and producing.end == 1
+        producing.lead((ME,), 1, 3)
+        part = await producing.send(numbered(0))
+        assert (part.error_code, part.base_offset, producing.end) == (0, 0, 1)
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_ten_thousand_headers_are_taken(tmp_path: Path) -> None:
-    async def story(door: Door) -> None:
+    async def story(producing: Producing) -> None:
         headers = [[(f"name-{index}", b"value") for index in range(10_000)]]
         records = build_batch([b"v"], timestamps_ms=1, headers=headers)
-        assert (await door.send(records)).error_code == 0
+        assert (await producing.send(records)).error_code == 0
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_a_node_at_a_limit_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_args: Any) -> Any:
         raise ResourceExhaustedError("too many producers")
 
-    async def story(door: Door) -> None:
-        monkeypatch.setattr(door.at.partition.log, "append", SimpleNamespace(as_leader=full))
-        part = await door.send(plain())
+    async def story(producing: Producing) -> None:
+        monkeypatch.setattr(producing.at.partition.log, "append", SimpleNamespace(as_leader=full))
+        part = await producing.send(plain())
         assert (part.error_code, part.error_message) == (7, "too many producers")
 
-    at_door(tmp_path, story)
+    run_story(tmp_path, story)

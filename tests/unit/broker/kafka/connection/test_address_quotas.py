@@ -9,7 +9,7 @@ from broker.quotas.sampled_rate import QuotaWindows
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
 from metadata.records import ClientQuotaRecord
-from tests.support.kafka_door import DoorBench, FarSide, answers, bench_of, metadata, run_to_the_end
+from tests.support.kafka_listener import FarSide, ListenerBench, answers, bench_of, metadata, run_to_the_end
 from tests.support.virtual_time import run_virtual
 
 BURST = 2
@@ -24,14 +24,14 @@ def one_a_second() -> ClientQuotas:
     return made
 
 
-def asking(bench: DoorBench, port: int, host: str = "10.0.0.1") -> FarSide:
+def asking(bench: ListenerBench, port: int, host: str = "10.0.0.1") -> FarSide:
     far = bench.connect(host, port)
     far.send(metadata(port, "a"))
     return far
 
 
 def test_above_its_rate_an_address_is_answered_later_and_others_at_once() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(address_quotas=one_a_second())
         many = [asking(bench, port) for port in range(1, BURST + 4)]
         other = asking(bench, 9, "10.0.0.2")
@@ -50,7 +50,7 @@ def test_above_its_rate_an_address_is_answered_later_and_others_at_once() -> Non
 
 
 def test_who_goes_before_its_turn_takes_nobodys_and_leaves_nothing() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(address_quotas=one_a_second())
         many = [asking(bench, port) for port in range(1, BURST + 6)]
         await asyncio.sleep(0.01)

@@ -16,13 +16,13 @@ from broker.network.answer_turns import SMALL_ELEMENTS
 from broker.network.dispatcher import TURN_MS
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import Request
-from tests.support.kafka_door import (
+from tests.support.kafka_listener import (
     LIMITS,
     MEMORY_BYTES,
     METADATA,
     PRODUCE,
     VERSION,
-    DoorBench,
+    ListenerBench,
     bench_of,
     frame,
     metadata,
@@ -48,7 +48,7 @@ def test_of_a_party_that_reads_nothing_no_more_requests_are_worked_on_than_have_
 ) -> None:
     """A decoded request and the objects of an answer take more memory than their bytes, and count nowhere."""
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         asked: list[object] = []
 
         def handle(request: Request) -> None:
@@ -87,7 +87,7 @@ def test_of_a_party_that_reads_nothing_no_more_requests_are_worked_on_than_have_
 
 
 def test_requests_that_wait_for_room_are_answered_in_their_turn() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         def handle(request: Request) -> None:
             bench.clock.advance(TURN_MS + 1)
             request.complete("found")
@@ -120,7 +120,7 @@ def _coordinators(asked: Asked, body: FindCoordinatorRequest) -> Plan:
 def test_an_api_with_small_answers_waits_for_room_where_a_request_has_many_elements() -> None:
     """A user may ask for the coordinators of thousands of groups that there are not."""
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         kinds = FindCoordinatorRequest, FindCoordinatorResponse
         row = ApiRow(10, "FindCoordinator", *kinds, (4, 4), _coordinators, is_paced=False)
         bench = await bench_of(lambda request: request.complete(1), rows=[row])
@@ -146,7 +146,7 @@ def test_an_api_with_small_answers_waits_for_room_where_a_request_has_many_eleme
 def test_a_pipelined_request_does_not_overtake_one_that_waits_for_room(is_filled: bool) -> None:
     """The records of a producer, and the offsets of a group, stay in the order in which one client sent them."""
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         full: list[Lease] = []
         asked: list[int] = []
 
@@ -195,7 +195,7 @@ SMALL = replace(PRODUCE, plan=_told)
 def test_a_party_that_reads_no_small_answers_is_read_no_further_once_these_fill_its_share() -> None:
     """However many connections it has, and however many requests each of them sends."""
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         count, handled = 16, list[Request]()
 
         def handle(request: Request) -> None:
@@ -234,7 +234,7 @@ def test_a_party_that_reads_no_small_answers_is_read_no_further_once_these_fill_
 
 
 def test_a_connection_that_has_read_its_answers_is_read_again_though_its_party_has_no_room() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[SMALL])
         bench.memory.answers.open("10.0.0.1").take(MEMORY_BYTES)
         far = bench.connect()

@@ -22,7 +22,7 @@ from penstock.errors import ResourceExhaustedError
 from penstock.messages.configs import DescribeConfigsResponse, DescribeConfigsResult
 from penstock.messages.topics import CreateTopicsResponse as TopicsMade
 from penstock.messages.topics import TopicResult
-from tests.support.kafka_door import DoorBench, FarSide, bench_of, frame, run_to_the_end
+from tests.support.kafka_listener import FarSide, ListenerBench, bench_of, frame, run_to_the_end
 from tests.support.kafka_rows import ADMIN, rows_over
 from tests.unit.broker.apis.test_served import charged
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
@@ -55,10 +55,10 @@ class Broker:
         request.complete(TopicsMade(tuple(TopicResult(topic.name, "id", None, 1, 1) for topic in body.topics)))
 
 
-class Door:
+class AdminBench:
     """A listener with that broker behind it, and its connections."""
 
-    def __init__(self, bench: DoorBench, broker: Broker) -> None:
+    def __init__(self, bench: ListenerBench, broker: Broker) -> None:
         bench.service = replace(bench.service, quotas=broker.quotas)
         self.bench, self._sent = bench, 0
 
@@ -71,47 +71,47 @@ class Door:
         answers = [answer for number, answer in far.answers(CreateTopicsResponse, version) if number == self._sent]
         return answers[0] if answers else None
 
-    async def end(self, fars: Sequence[FarSide]) -> DoorBench:
+    async def end(self, fars: Sequence[FarSide]) -> ListenerBench:
         for far in fars:
             far.reset()
         await self.bench.settle()
         return self.bench
 
 
-async def door_of(broker: Broker) -> Door:
-    return Door(await bench_of(broker.handle, rows=rows_over(AdminNode().parts, *ADMIN)), broker)
+async def admin_of(broker: Broker) -> AdminBench:
+    return AdminBench(await bench_of(broker.handle, rows=rows_over(AdminNode().parts, *ADMIN)), broker)
 
 
 def test_many_connections_of_a_strict_version_make_what_one_makes() -> None:
     broker = Broker()
 
-    async def scenario() -> DoorBench:
-        door = await door_of(broker)
-        fars = [door.bench.connect(f"10.0.0.{number}") for number in range(9)]
-        assert await door.create(fars[0], FIRST_STRICT, BURST + 1) is not None
+    async def scenario() -> ListenerBench:
+        admin = await admin_of(broker)
+        fars = [admin.bench.connect(f"10.0.0.{number}") for number in range(9)]
+        assert await admin.create(fars[0], FIRST_STRICT, BURST + 1) is not None
         for far in fars[:8]:
-            answer = await door.create(far, FIRST_STRICT)
+            answer = await admin.create(far, FIRST_STRICT)
             assert answer is not None and answer.throttle_time_ms == 1_000
             assert answer.topics[0].error_code == ResourceExhaustedError.code
             assert "is used up for another 1.0 s" in (answer.topics[0].error_message or "")
         assert broker.made == ["topic-1"]
-        door.bench.clock.advance(1_000)
-        answer = await door.create(fars[8], FIRST_STRICT)
+        admin.bench.clock.advance(1_000)
+        answer = await admin.create(fars[8], FIRST_STRICT)
         assert answer is not None and answer.topics[0].error_code == 0
-        return await door.end(fars)
+        return await admin.end(fars)
 
     run_to_the_end(scenario)
 
 
 def test_a_strict_client_is_not_made_to_wait_for_a_change_that_was_made() -> None:
-    async def scenario() -> DoorBench:
-        door = await door_of(Broker())
-        far = door.bench.connect()
-        answer = await door.create(far, FIRST_STRICT, BURST + 1)
+    async def scenario() -> ListenerBench:
+        admin = await admin_of(Broker())
+        far = admin.bench.connect()
+        answer = await admin.create(far, FIRST_STRICT, BURST + 1)
         assert answer is not None and (answer.topics[0].error_code, answer.throttle_time_ms) == (0, 0)
-        assert await door.create(far, FIRST_STRICT) is not None, "it is read, and refused"
-        assert await door.create(far, FIRST_STRICT) is None, "as in Kafka, a refusal is followed by a wait"
-        return await door.end([far])
+        assert await admin.create(far, FIRST_STRICT) is not None, "it is read, and refused"
+        assert await admin.create(far, FIRST_STRICT) is None, "as in Kafka, a refusal is followed by a wait"
+        return await admin.end([far])
 
     run_to_the_end(scenario)
 
@@ -121,13 +121,13 @@ def test_a_connection_of_an_older_version_waits_after_each_change(version: int) 
     """Also where the change is not the last thing that the node is asked for the answer."""
     broker = Broker()
 
-    async def scenario() -> DoorBench:
-        door = await door_of(broker)
-        far = door.bench.connect()
-        answer = await door.create(far, version, BURST + 1)
+    async def scenario() -> ListenerBench:
+        admin = await admin_of(broker)
+        far = admin.bench.connect()
+        answer = await admin.create(far, version, BURST + 1)
         assert answer is not None and (answer.topics[0].error_code, answer.throttle_time_ms) == (0, 1_000)
-        assert await door.create(far, version) is None
-        return await door.end([far])
+        assert await admin.create(far, version) is None
+        return await admin.end([far])
 
     run_to_the_end(scenario)
     assert broker.made == ["topic-1"]

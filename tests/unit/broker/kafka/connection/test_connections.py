@@ -29,11 +29,11 @@ from broker.quotas.sampled_rate import QuotaWindows
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
 from metadata.records import ClientQuotaRecord
-from tests.support.kafka_door import (
+from tests.support.kafka_listener import (
     LIMITS,
     MEMORY_BYTES,
     VERSION,
-    DoorBench,
+    ListenerBench,
     answer_in,
     answers,
     bench_of,
@@ -48,7 +48,7 @@ ANSWERED = [(1, "a"), (2, "none"), (3, "c")]
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 30, 31, 64, len(THREE)])
 def test_frames_are_read_however_they_are_cut(piece: int) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         far = bench.connect()
         for at in range(0, len(THREE), piece):
@@ -65,7 +65,7 @@ def test_frames_are_read_however_they_are_cut(piece: int) -> None:
 
 
 def test_a_frame_is_read_when_it_is_cut_at_any_byte() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         for cut in range(1, len(THREE)):
             far = bench.connect()
@@ -82,7 +82,7 @@ def test_a_frame_is_read_when_it_is_cut_at_any_byte() -> None:
 
 
 def test_a_large_frame_is_read_into_a_buffer_of_its_own_when_there_is_memory_for_it() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         other = bench.memory.large.open("10.9.9.9")
         taken = other.take(1 << 24)
@@ -105,7 +105,7 @@ def test_a_large_frame_is_read_into_a_buffer_of_its_own_when_there_is_memory_for
 
 
 def test_answers_leave_in_the_order_of_the_requests() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_of(held.append)
         far = bench.connect()
@@ -126,7 +126,7 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
 
 
 def test_a_plan_asks_several_times_and_each_question_counts() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         far = bench.connect()
         far.send(metadata(1, "a", "b", "c"))
@@ -140,7 +140,7 @@ def test_a_plan_asks_several_times_and_each_question_counts() -> None:
 
 
 def test_a_request_without_acks_gets_no_byte() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(lambda request: request.complete(None))
         far = bench.connect()
         far.send(frame(ProduceRequest(acks=0), VERSION, 1) + frame(ProduceRequest(acks=0), VERSION, 2))
@@ -157,7 +157,7 @@ def test_a_request_without_acks_gets_no_byte() -> None:
 
 
 def test_a_client_that_sends_no_more_gets_the_answers_that_it_is_owed_and_then_the_end() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_of(held.append)
         far = bench.connect()
@@ -175,7 +175,7 @@ def test_a_client_that_sends_no_more_gets_the_answers_that_it_is_owed_and_then_t
 
 
 def test_a_connection_that_ends_abandons_its_requests() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_of(held.append)
         far = bench.connect()
@@ -192,7 +192,7 @@ def test_a_connection_that_ends_abandons_its_requests() -> None:
 
 
 def test_a_connection_has_a_bounded_number_of_open_requests() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_of(held.append)
         far = bench.connect()
@@ -226,7 +226,7 @@ def test_a_connection_has_a_bounded_number_of_open_requests() -> None:
     ],
 )
 def test_a_stranger_is_closed_with_one_line(data: bytes, words: str, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         for _ in range(3):
             far = bench.connect()
@@ -242,7 +242,7 @@ def test_a_stranger_is_closed_with_one_line(data: bytes, words: str, caplog: pyt
 
 
 def test_an_unknown_api_or_version_ends_the_connection_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         for key, version in ((99, 0), (3, 13), (3, 13)):
             far = bench.connect()
@@ -260,7 +260,7 @@ def test_an_unknown_api_or_version_ends_the_connection_and_is_named(caplog: pyte
 
 
 def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         far = bench.connect()
         body = struct.pack(">hhi", 18, 99, 5) + b"whatever a later version has"
@@ -297,7 +297,7 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
 
 
 def test_a_silent_connection_is_closed_and_one_that_waits_for_an_answer_is_not() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_of(held.append)
         silent, waiting, alive, trickling = (bench.connect(port=port) for port in (1, 2, 3, 4))
@@ -335,7 +335,7 @@ HEARTBEAT = ApiRow(12, "Heartbeat", HeartbeatRequest, HeartbeatResponse, (0, 4),
 def test_a_client_that_reads_nothing_or_a_byte_now_and_then_is_cut_and_one_that_reads_slowly_is_not() -> None:
     look_ms = LIMITS.write_stall_ms_max // 8
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         clients = [bench.connect(port=port) for port in (1, 2, 3)]  # the first one reads nothing
         dripping, slow = clients[1:]
@@ -370,7 +370,7 @@ def test_a_client_that_reads_nothing_or_a_byte_now_and_then_is_cut_and_one_that_
 
 
 def test_members_and_producers_go_on_beside_a_client_of_their_party_that_reads_nothing() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[HEARTBEAT])
         full = bench.memory.answers.open("10.0.0.1").take(MEMORY_BYTES)
         member, producer, asking = (bench.connect(port=port) for port in (1, 2, 3))
@@ -396,7 +396,7 @@ def test_members_and_producers_go_on_beside_a_client_of_their_party_that_reads_n
 
 
 def test_a_client_above_its_quota_is_told_and_its_next_request_waits() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(lambda request: request.complete("x"))
         quotas = RequestQuotas(ClientQuotas(QuotaWindows()))
         delta = MetadataDelta(EMPTY_IMAGE)

@@ -24,7 +24,16 @@ from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic,
 from broker.kafka_codec.codec import decode_counted
 from broker.kafka_codec.primitives import uvarint_bytes
 from broker.network.request_channel import Request
-from tests.support.kafka_door import LIMITS, VERSION, DoorBench, answers, bench_of, frame, metadata, run_to_the_end
+from tests.support.kafka_listener import (
+    LIMITS,
+    VERSION,
+    ListenerBench,
+    answers,
+    bench_of,
+    frame,
+    metadata,
+    run_to_the_end,
+)
 from tests.support.virtual_time import run_virtual
 from tests.unit.broker.kafka.connection.test_plan_run import metadata_row
 
@@ -55,19 +64,19 @@ def with_tags(number: int, count: int) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-async def settled(bench: DoorBench) -> None:
+async def settled(bench: ListenerBench) -> None:
     """Many connections take more turns of the loop."""
     for _ in range(5):
         await bench.settle()
 
 
-async def bench_that_holds(held: list[Request]) -> DoorBench:
+async def bench_that_holds(held: list[Request]) -> ListenerBench:
     rows = [replace(metadata_row(_asks_once), is_paced=False)]
     return await bench_of(held.append, rows=rows, limits=WIDE)
 
 
 def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         first, second, small = (bench.connect(port=port) for port in (1, 2, 3))
@@ -104,7 +113,7 @@ def test_requests_that_take_long_have_turns_of_the_loop_between_them() -> None:
         made.append(turns[0])
         return asks_nothing(MetadataResponse(cluster_id="done"))
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[replace(metadata_row(at_once), is_paced=False)])
         clients = [bench.connect(port=port) for port in range(5)]
         for far in clients:
@@ -125,7 +134,7 @@ def test_requests_that_take_long_have_turns_of_the_loop_between_them() -> None:
 
 @pytest.mark.parametrize("has_turn", [True, False])
 def test_a_request_that_waits_for_something_gives_its_room_to_others_once_it_had_its_turn(has_turn: bool) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         first, second = bench.connect(port=1), bench.connect(port=2)
@@ -152,7 +161,7 @@ def test_a_request_that_waits_for_something_gives_its_room_to_others_once_it_had
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_connection_that_ends_gives_its_room_back_and_waits_no_more(waits: bool) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         first, second = bench.connect(port=1), bench.connect(port=2)
@@ -173,7 +182,7 @@ def test_a_connection_that_ends_gives_its_room_back_and_waits_no_more(waits: boo
 
 
 def test_the_next_request_is_read_when_the_answer_to_one_that_is_not_pipelined_has_left() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         far = bench.connect()
@@ -205,7 +214,7 @@ def test_a_partys_large_requests_have_pauses_between_them_and_another_party_wait
         made.append((asked.caller.peer.host, asyncio.get_running_loop().time()))
         return asks_nothing(MetadataResponse(cluster_id="done"))
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[metadata_row(at_once)])
         for port in range(4):
             greedy = bench.connect("10.0.0.1", port)
@@ -244,7 +253,7 @@ def test_a_request_that_turns_out_small_holds_its_room_no_longer_than_its_answer
 
 
 def test_however_many_networks_have_large_requests_one_that_is_not_large_waits_for_none_of_them() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         crowd = [bench.connect(f"10.0.1.{number}") for number in range(30)]
@@ -270,7 +279,7 @@ def test_a_request_asks_for_room_for_the_elements_that_it_has_however_many_bytes
     """Both rooms are in use. When one neighbour goes there is enough for its elements, and not for as many as it has
     bytes."""
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         crowd = [bench.connect(f"10.0.1.{number}") for number in range(20)]
@@ -306,7 +315,7 @@ def test_a_request_whose_elements_have_more_of_them_is_read_few_times_until_it_h
         read.append(elements_max)
         return decode_counted(cls, version, view, at, elements_max)
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         crowd = [bench.connect(f"10.0.1.{number}") for number in range(20)]

@@ -14,10 +14,10 @@ from broker.kafka.schemas.metadata import MetadataResponse
 from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, InvalidRequestError
-from tests.support.kafka_door import (
+from tests.support.kafka_listener import (
     LIMITS,
     METADATA,
-    DoorBench,
+    ListenerBench,
     answers,
     bench_of,
     frame,
@@ -36,7 +36,7 @@ def test_a_first_question_that_cannot_be_prepared_fails_its_request_alone() -> N
         if request.body == "bad":
             raise InvalidRequestError("it cannot be prepared")
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(prepare=prepare, rows=[metadata_row(METADATA.plan, _told)])
         far = bench.connect()
         far.send(metadata(1, "bad") + metadata(2, "d"))
@@ -50,8 +50,8 @@ def test_a_first_question_that_cannot_be_prepared_fails_its_request_alone() -> N
 
 
 def test_a_client_that_goes_while_a_later_question_waits_for_the_queue_leaves_no_lease() -> None:
-    async def scenario() -> DoorBench:
-        bench = DoorBench(queued_max=1)
+    async def scenario() -> ListenerBench:
+        bench = ListenerBench(queued_max=1)
         far = bench.connect()
         far.send(metadata(1, "a", "b"))
         await bench.settle()
@@ -75,7 +75,7 @@ def test_a_client_that_goes_while_a_later_question_is_prepared_leaves_no_lease()
     def prepare(request: Request) -> Any:
         return never.wait() if request.body == "slow" else None
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(prepare=prepare)
         far = bench.connect()
         far.send(metadata(1, "a", "slow"))
@@ -88,7 +88,7 @@ def test_a_client_that_goes_while_a_later_question_is_prepared_leaves_no_lease()
 
 
 def test_a_connection_that_is_gone_before_it_is_served_is_given_back() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         bench.connect().reset()
         await bench.settle()
@@ -100,7 +100,7 @@ def test_a_connection_that_is_gone_before_it_is_served_is_given_back() -> None:
 def test_two_connections_of_one_address_and_port_both_end() -> None:
     """The older one may be half-closed, or both may have been reset before they were accepted and have no address."""
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         older = bench.connect("", 0)
         await bench.settle()
@@ -116,7 +116,7 @@ def test_two_connections_of_one_address_and_port_both_end() -> None:
 
 
 def test_a_request_that_comes_too_slowly_for_its_size_is_cut(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         crawling, steady = bench.connect(port=1), bench.connect(port=2)
         await found_quiet(bench)
@@ -145,7 +145,7 @@ def test_a_request_that_comes_too_slowly_for_its_size_is_cut(caplog: pytest.LogC
 
 
 def test_a_frame_is_counted_as_it_comes_and_waits_for_memory_in_the_middle() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         far = bench.connect(port=1)
         large = metadata(1, *(["x" * 30_000] * 5))
@@ -179,7 +179,7 @@ def test_a_frame_is_counted_as_it_comes_and_waits_for_memory_in_the_middle() -> 
 
 
 def test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         slow, budget = bench.connect(port=1), bench.memory.large
         large = metadata(1, *(["x" * 30_000] * 5))
@@ -208,7 +208,7 @@ def test_slow_frames_give_way_when_the_memory_is_full_and_a_party_with_little_wa
 ) -> None:
     """Each holds less than it may, and comes at a pace at which it may come where nobody waits."""
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of()
         slow, young = bench.connect("10.0.0.1"), bench.connect("10.0.0.2")
         large, budget = metadata(1, *(["x" * 30_000] * 5)), bench.memory.large
@@ -240,7 +240,7 @@ def test_slow_frames_give_way_when_the_memory_is_full_and_a_party_with_little_wa
 
 
 def test_a_half_closed_client_whose_answer_never_comes_is_closed_when_it_was_silent_for_long() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_of(held.append)
         ended, waiting = bench.connect(port=1), bench.connect(port=2)
@@ -270,7 +270,7 @@ def test_a_request_without_records_has_its_own_largest_size(caplog: pytest.LogCa
     text = "x" * 1_000 + "🙂"
     large = BYTES_MAX // len(text.encode())
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(limits=replace(LIMITS, message_bytes_max=2 * BYTES_MAX))
         far, other = bench.connect(port=1), bench.connect(port=2)
         far.send(metadata(1, *[text] * (large + 1)))
@@ -289,7 +289,7 @@ def _of_bytes(count: int) -> list[TopicProduceData]:
     return [TopicProduceData(name="x", partition_data=[PartitionProduceData(records=bytes(count))])]
 
 
-async def found_quiet(bench: DoorBench) -> None:
+async def found_quiet(bench: ListenerBench) -> None:
     """A sweep has seen that nothing happens at any connection, and need not look at them until something does."""
     await bench.settle()
     bench.clock.advance(1)

@@ -36,11 +36,11 @@ from penstock.sasl.mechanisms import MECHANISMS, SaslClient
 from penstock.sasl.oauthbearer import REFUSAL
 from penstock.sasl.refusal import SaslRefusedError
 from penstock.sasl.scram import WRONG
-from tests.support.kafka_door import (
+from tests.support.kafka_listener import (
     LIMITS,
     VERSION,
-    DoorBench,
     FarSide,
+    ListenerBench,
     answer_in,
     bench_of,
     frame,
@@ -82,7 +82,7 @@ def authentication(lifetime_ms: int = 0, *, is_tls: bool = False, delay_ms: int 
 class Client:
     """A client at its end of a connection."""
 
-    def __init__(self, bench: DoorBench, far: FarSide) -> None:
+    def __init__(self, bench: ListenerBench, far: FarSide) -> None:
         self.bench, self.far = bench, far
         self._number = self._read = 0
 
@@ -135,11 +135,11 @@ def scenario(
     given: Authentication | None = None,
     handle: Callable[[Request], None] | None = None,
     limits: ListenerLimits = LIMITS,
-) -> DoorBench:
+) -> ListenerBench:
     """With a connection to a listener with SASL."""
-    made: list[DoorBench] = []
+    made: list[ListenerBench] = []
 
-    async def main() -> DoorBench:
+    async def main() -> ListenerBench:
         bench = await bench_of(
             handle, rows=rows_over(parts_of(), sasl), authentication=given or authentication(), limits=limits
         )
@@ -175,7 +175,7 @@ def test_whoever_proves_it_is_that_user_from_then_on(mechanism: str) -> None:
 
 
 def test_a_listener_without_sasl_says_so_and_serves_on() -> None:
-    async def work(bench: DoorBench) -> None:
+    async def work(bench: ListenerBench) -> None:
         client = Client(bench, bench.connect())
         told = await client.handshake()
         assert (told.error_code, told.mechanisms) == (34, [])
@@ -185,7 +185,7 @@ def test_a_listener_without_sasl_says_so_and_serves_on() -> None:
         client.far.reset()
         await bench.settle()
 
-    async def main() -> DoorBench:
+    async def main() -> ListenerBench:
         bench = await bench_of(rows=rows_over(parts_of(), sasl))
         await work(bench)
         return bench

@@ -11,7 +11,7 @@ from broker.kafka.plan import PAUSE, Ask, Asked, Plan
 from broker.kafka.schemas.metadata import MetadataResponse
 from broker.load.long_work import CREDIT_NS, PIECE_NS
 from broker.network.decoding_turns import LONG
-from tests.support.kafka_door import METADATA, DoorBench, answers, bench_of, metadata, run_to_the_end
+from tests.support.kafka_listener import METADATA, ListenerBench, answers, bench_of, metadata, run_to_the_end
 from tests.support.virtual_time import run_virtual
 
 PARTY = "10.0.0.1"
@@ -22,7 +22,7 @@ def _names(count: int) -> list[str]:
     return ["t"] * count
 
 
-def _paused(bench: list[DoorBench], steps: list[str], pauses: int = 100) -> Any:
+def _paused(bench: list[ListenerBench], steps: list[str], pauses: int = 100) -> Any:
     """A plan that has much to do, and a pause after every millisecond."""
 
     def plan(asked: Asked, body: Any) -> Plan:
@@ -37,9 +37,9 @@ def _paused(bench: list[DoorBench], steps: list[str], pauses: int = 100) -> Any:
 
 
 def test_a_plan_with_much_to_do_goes_on_piece_by_piece_and_others_are_answered_meanwhile() -> None:
-    benches, steps = list[DoorBench](), list[str]()
+    benches, steps = list[ListenerBench](), list[str]()
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[_paused(benches, steps)])
         benches.append(bench)
         long, short = bench.connect(port=1), bench.connect(port=2)
@@ -65,9 +65,9 @@ def test_a_plan_with_much_to_do_goes_on_piece_by_piece_and_others_are_answered_m
 
 
 def test_a_connection_that_ends_in_a_pause_leaves_nothing_behind() -> None:
-    benches, steps = list[DoorBench](), list[str]()
+    benches, steps = list[ListenerBench](), list[str]()
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[_paused(benches, steps, 100_000)])
         benches.append(bench)
         long, next_one = bench.connect(port=1), bench.connect(port=2)
@@ -85,9 +85,9 @@ def test_a_connection_that_ends_in_a_pause_leaves_nothing_behind() -> None:
 
 
 def test_while_long_work_rests_large_requests_are_not_even_decoded_and_small_ones_are_answered() -> None:
-    benches, steps = list[DoorBench](), list[str]()
+    benches, steps = list[ListenerBench](), list[str]()
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[_paused(benches, steps, 0)])
         benches.append(bench)
         bench.channel.long_work.asked(bench.clock.now_ns())
@@ -108,7 +108,7 @@ def test_while_long_work_rests_large_requests_are_not_even_decoded_and_small_one
     run_to_the_end(scenario, run_virtual)
 
 
-def _asks_then_pauses(benches: list[DoorBench], steps: list[str], pauses: int = 100) -> Any:
+def _asks_then_pauses(benches: list[ListenerBench], steps: list[str], pauses: int = 100) -> Any:
     """A plan whose answer is made with a pause after every millisecond."""
 
     def plan(asked: Asked, body: Any) -> Plan:
@@ -123,9 +123,9 @@ def _asks_then_pauses(benches: list[DoorBench], steps: list[str], pauses: int = 
 
 
 def test_a_plan_that_waits_for_its_next_piece_keeps_its_room_for_elements_however_long_that_takes() -> None:
-    benches, steps = list[DoorBench](), list[str]()
+    benches, steps = list[ListenerBench](), list[str]()
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[_asks_then_pauses(benches, steps)])
         benches.append(bench)
         long = bench.connect()
@@ -150,9 +150,9 @@ def test_a_plan_that_waits_for_its_next_piece_keeps_its_room_for_elements_howeve
 
 
 def test_a_small_request_takes_turns_at_long_work_once_its_answer_takes_longer_than_a_piece() -> None:
-    benches, steps = list[DoorBench](), list[str]()
+    benches, steps = list[ListenerBench](), list[str]()
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         pauses = PIECE_NS // MS
         little, much = _asks_then_pauses(benches, steps, pauses - 1), _asks_then_pauses(benches, steps)
         bench = await bench_of(rows=[little])
@@ -180,9 +180,9 @@ def test_a_small_request_takes_turns_at_long_work_once_its_answer_takes_longer_t
 
 
 def test_a_request_that_waited_for_its_turn_is_prepared_as_any_other() -> None:
-    benches, steps = list[DoorBench](), list[str]()
+    benches, steps = list[ListenerBench](), list[str]()
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         async def prepare(asked: Asked, body: Any) -> Any:
             steps.append(f"{len(body.topics)} prepared")
             return body

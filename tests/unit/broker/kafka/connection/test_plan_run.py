@@ -23,7 +23,7 @@ from penstock.errors import (
     ResourceExhaustedError,
 )
 from penstock.types import LeaderHint
-from tests.support.kafka_door import METADATA, DoorBench, answers, bench_of, frame, metadata, run_to_the_end
+from tests.support.kafka_listener import METADATA, ListenerBench, answers, bench_of, frame, metadata, run_to_the_end
 
 CLUSTER_VERSION = 1
 
@@ -51,7 +51,7 @@ def asks(body: object, then: Callable[[Any], Any] = _told) -> MakePlan:
     return plan
 
 
-async def ask(bench: DoorBench) -> list[DescribeClusterResponse]:
+async def ask(bench: ListenerBench) -> list[DescribeClusterResponse]:
     """The answers to one request of a new connection, which is then reset."""
     far = bench.connect()
     far.send(frame(DescribeClusterRequest(), CLUSTER_VERSION))
@@ -102,7 +102,7 @@ def _break_later(answer: Any) -> Any:
 def test_a_request_that_fails_is_answered_in_its_own_terms(
     handle: Any, plan: MakePlan, code: int, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(handle, rows=[row(plan)])
         (answer,) = await ask(bench)
         assert answer.error_code == code and answer.error_message is not None and words in answer.error_message
@@ -121,7 +121,7 @@ def test_a_plan_may_take_an_error_for_an_answer() -> None:
         except ResourceExhaustedError as error:
             return DescribeClusterResponse(cluster_id=error.message)
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(_refuse, rows=[row(plan)])
         assert [answer.cluster_id for answer in await ask(bench)] == ["too much"]
         return bench
@@ -134,7 +134,7 @@ def test_a_broken_invariant_ends_the_node() -> None:
         yield Ask("DescribeCluster", None)
         raise InvariantViolation("it would go wrong")
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(rows=[row(plan)])
         assert [answer.error_code for answer in await ask(bench)] == [-1]
         assert [str(error) for error in bench.fatal] == ["it would go wrong"]
@@ -153,7 +153,7 @@ def test_a_client_that_cannot_be_told_loses_its_connection_after_the_answers_bef
             raise ends
         return MetadataResponse(cluster_id=answer)
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(lambda request: request.complete("fine"), rows=[metadata_row(plan)])
         far = bench.connect()
         far.send(metadata(1, "a") + metadata(2) + metadata(3, "a"))
@@ -170,7 +170,7 @@ def test_a_row_may_have_its_own_answer_to_a_failure() -> None:
     def failed(asked: Asked, body: MetadataRequest, error: ApiError) -> MetadataResponse:
         return MetadataResponse(cluster_id=f"{len(body.topics or ())} of version {asked.version}: {error.message}")
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(_refuse, rows=[metadata_row(asks("it"), failed)])
         far = bench.connect()
         far.send(metadata(1, "a"))
@@ -191,7 +191,7 @@ def test_an_error_names_its_leader_at_the_listener_of_the_client_while_the_plan_
         request.failures = (error,)
         request.complete("answer")
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(handle, rows=[row(asks("it", lambda answer: seen.append(error.leader)))])
         hint, error.leader = error.leader, _Hint()  # type: ignore[assignment]
         await ask(bench)
@@ -208,7 +208,7 @@ class _Hint:
 
 
 def test_every_question_of_a_plan_is_prepared_before_it_queues_and_holds_up_its_connection_alone() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         ready, asked = asyncio.Event(), []
 
         def prepare(request: Request) -> Any:
@@ -240,7 +240,7 @@ def test_a_question_that_cannot_be_prepared_fails_its_request_alone() -> None:
     def failed(asked: Asked, body: MetadataRequest, error: ApiError) -> MetadataResponse:
         return MetadataResponse(cluster_id=error.message)
 
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         bench = await bench_of(prepare=prepare, rows=[metadata_row(METADATA.plan, failed)])
         far = bench.connect()
         far.send(metadata(1, "a", "bad", "c") + metadata(2, "bad") + metadata(3, "d"))
@@ -254,8 +254,8 @@ def test_a_question_that_cannot_be_prepared_fails_its_request_alone() -> None:
 
 
 def test_a_full_request_queue_stops_the_reading() -> None:
-    async def scenario() -> DoorBench:
-        bench = DoorBench(queued_max=2)  # and nobody takes a request out
+    async def scenario() -> ListenerBench:
+        bench = ListenerBench(queued_max=2)  # and nobody takes a request out
         far = bench.connect()
         sent = b"".join(metadata(number, "a") for number in range(1_000))
         far.send(sent)
@@ -273,7 +273,7 @@ def test_a_full_request_queue_stops_the_reading() -> None:
 
 
 def test_an_answer_counts_in_memory_until_its_last_byte_has_left() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         budget = MemoryBudget(1_000, 1)
         account = budget.open("10.0.0.1")
 
@@ -306,7 +306,7 @@ def test_an_answer_counts_in_memory_until_its_last_byte_has_left() -> None:
 
 
 def test_a_large_body_counts_until_a_handler_is_done_with_it_and_small_ones_do_not_hold_it_up() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_of(held.append)
         far = bench.connect()
@@ -333,7 +333,7 @@ LARGE = metadata(1, *("y" * 30_000 for _ in range(4)))
 
 
 def test_a_large_body_counts_between_the_questions_of_its_plan_so_that_nobody_takes_its_room() -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         used: list[int] = []
 
@@ -359,7 +359,7 @@ def test_a_large_body_counts_between_the_questions_of_its_plan_so_that_nobody_ta
 
 @pytest.mark.parametrize("questions", [1, 2])
 def test_a_connection_that_ends_between_the_questions_gives_its_body_back(questions: int) -> None:
-    async def scenario() -> DoorBench:
+    async def scenario() -> ListenerBench:
         held: list[Request] = []
         bench = await bench_of(held.append, rows=[metadata_row(_asks_twice)])
         far = bench.connect()

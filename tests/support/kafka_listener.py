@@ -58,9 +58,9 @@ def no_session(host: str) -> Session:
 class FarSide:
     """One connection: the transport that a protocol is given, and the client at its other end."""
 
-    def __init__(self, door: DoorBench, peer: Endpoint) -> None:
-        self._peer, self._door = peer, door
-        self.protocol = door.listener._new_connection()
+    def __init__(self, bench: ListenerBench, peer: Endpoint) -> None:
+        self._peer, self._bench = peer, bench
+        self.protocol = bench.listener._new_connection()
         self.written: list[bytes] = []
         self.takes = True
         self.is_reading, self.is_closed, self.is_cut = True, False, False
@@ -155,7 +155,7 @@ class FarSide:
         return [answer_in(frame, cls, version) for frame in self.frames()]
 
 
-class DoorBench:
+class ListenerBench:
     """A listener, and the node behind it. `handle` takes what plans ask for."""
 
     def __init__(
@@ -289,7 +289,7 @@ def answers(far: FarSide) -> list[tuple[int, str | None]]:
     return [(number, answer.cluster_id) for number, answer in far.answers(MetadataResponse, VERSION)]
 
 
-def run_to_the_end(scenario: Callable[[], Awaitable[DoorBench]], run: Callable[[Any], Any] = asyncio.run) -> None:
+def run_to_the_end(scenario: Callable[[], Awaitable[ListenerBench]], run: Callable[[Any], Any] = asyncio.run) -> None:
     """A scenario in whose end every connection is gone; `run` may be that of virtual time."""
 
     async def main() -> None:
@@ -300,7 +300,7 @@ def run_to_the_end(scenario: Callable[[], Awaitable[DoorBench]], run: Callable[[
     run(main())
 
 
-async def bench_of(handle: Callable[[Request], None] | None = None, **settings: object) -> DoorBench:
-    bench = DoorBench(**settings) if handle is None else DoorBench(handle, **settings)  # type: ignore[arg-type]
+async def bench_of(handle: Callable[[Request], None] | None = None, **settings: object) -> ListenerBench:
+    bench = ListenerBench(**settings) if handle is None else ListenerBench(handle, **settings)  # type: ignore[arg-type]
     bench.dispatcher.start()
     return bench

@@ -39,7 +39,7 @@ class Refused(Exception):
         super().__init__(f"{self.name}: {message}")
 
 
-class KafkaDoor:
+class KafkaCalls:
     """The listeners KAFKA of the nodes."""
 
     def __init__(self, network: Network, process: Process, endpoint: Callable[[int], Endpoint]) -> None:
