@@ -50,7 +50,7 @@ def skewed(partitions: int, brokers: int, racks: int, joining: int = 0, seed: in
     return ClusterState(tuple(known), tuple(made))
 
 
-def told(loads: tuple[BrokerLoad, ...]) -> str:
+def spread_text(loads: tuple[BrokerLoad, ...]) -> str:
     """By how much brokers differ: replicas, leaders, GB."""
     replicas, leaders = spread(loads, lambda load: load.replicas), spread(loads, lambda load: load.leaders)
     return f"{replicas:,} / {leaders:,} / {spread(loads, lambda load: load.size_bytes) / 1e9:,.0f}"
@@ -71,7 +71,10 @@ def run(partitions: int) -> None:
             copied = (plan.bytes_to_copy or 0) / 1e9
             numbers = f"{seconds:.2f}", f"{plan.replicas_moved:,}", f"{copied:,.0f}"
             print(
-                " | ".join((f"{partitions:,}", name, goals, *numbers, told(plan.before), told(plan.after))), flush=True
+                " | ".join(
+                    (f"{partitions:,}", name, goals, *numbers, spread_text(plan.before), spread_text(plan.after))
+                ),
+                flush=True,
             )
 
 

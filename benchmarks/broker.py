@@ -102,12 +102,12 @@ def _warm_up(system: systems.System, produce: tuple[str, ...], consume: tuple[st
 
 def _measured(system: systems.System, row: str, how: str, topic: str, records: int, value_bytes: int) -> Row:
     cpu = systems.cpu_seconds(system)
-    told = _client(system, how, topic, records, value_bytes)
+    measured = _client(system, how, topic, records, value_bytes)
     return {
         "row": row,
         "how": how,
         "bytes": value_bytes,
-        **told,
+        **measured,
         "nodes_cpu_s": round(systems.cpu_seconds(system) - cpu, 2),
     }
 
@@ -118,12 +118,12 @@ def _latencies(system: systems.System, size: Size) -> Iterator[Row]:
     before, counted = 0.0, 0
     for number in range(1, LATENCY_PASSES_MAX + LATENCIES):
         cpu = systems.cpu_seconds(system)
-        told = _client(system, "latency", "latency", size.latency_records, 100)
-        told["nodes_cpu_s"] = round(systems.cpu_seconds(system) - cpu, 2)
-        median = told.get("p50_ms") or 0.0
-        is_warm = number >= LATENCY_PASSES_MAX or 0 < STILL_WARMING * before <= median or "error" in told
+        measured = _client(system, "latency", "latency", size.latency_records, 100)
+        measured["nodes_cpu_s"] = round(systems.cpu_seconds(system) - cpu, 2)
+        median = measured.get("p50_ms") or 0.0
+        is_warm = number >= LATENCY_PASSES_MAX or 0 < STILL_WARMING * before <= median or "error" in measured
         counted += is_warm or counted > 0
-        yield {"row": "latency" if counted else "latency-warm-up", "bytes": 100, **told}
+        yield {"row": "latency" if counted else "latency-warm-up", "bytes": 100, **measured}
         if counted == LATENCIES:
             return
         before = median
@@ -135,10 +135,10 @@ def _client(system: systems.System, role: str, topic: str, records: int, value_b
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S, check=False)
     if done.returncode != 0:
         return {"error": done.stderr.strip()[-500:]}
-    told: Row = json.loads(done.stdout)
-    if "records_per_s" in told and told["records"] != records:
-        return {"error": f"{told['records']} of {records} records"}
-    return told
+    shown: Row = json.loads(done.stdout)
+    if "records_per_s" in shown and shown["records"] != records:
+        return {"error": f"{shown['records']} of {records} records"}
+    return shown
 
 
 def _idle_share(system: systems.System, idle_s: float) -> float:

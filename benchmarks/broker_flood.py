@@ -91,9 +91,9 @@ def flood_session(start: Start, nodes: int, size: FloodSize, pair: int, peers: P
 
 def _measured(system: systems.System, row: str, how: str, command: list[str], records: int) -> Row:
     cpu = systems.cpu_seconds(system)
-    told = _run(command)
+    measured = _run(command)
     nodes_cpu_s = systems.cpu_seconds(system) - cpu
-    return {"row": row, "how": how, **told, "cpu_us": round(1e6 * nodes_cpu_s / records, 3)}
+    return {"row": row, "how": how, **measured, "cpu_us": round(1e6 * nodes_cpu_s / records, 3)}
 
 
 def _serial(system: systems.System, records: int) -> Row:
@@ -102,19 +102,19 @@ def _serial(system: systems.System, records: int) -> Row:
     before = 0.0
     for _ in range(PASSES_MAX):
         command, folder = system.kafka_client("serial", system.kafka_bootstrap, "serial", str(records), "100")
-        told = _run(command, folder)
-        if "error" in told or (before and told["p50_ms"] >= STILL_WARMING * before):
+        measured = _run(command, folder)
+        if "error" in measured or (before and measured["p50_ms"] >= STILL_WARMING * before):
             break
-        before = told["p50_ms"]
-    return {"row": "serial", "bytes": 100, **told}
+        before = measured["p50_ms"]
+    return {"row": "serial", "bytes": 100, **measured}
 
 
 def _run(command: list[str], folder: Path | None = None) -> Row:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:
         return {"error": (done.stdout + done.stderr).strip()[-500:]}
-    told: Row = json.loads(done.stdout)
-    return told
+    shown: Row = json.loads(done.stdout)
+    return shown
 
 
 def flood_comparisons(peer: str, nodes: int) -> list[Comparison]:

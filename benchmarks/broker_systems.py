@@ -101,8 +101,8 @@ class Penstock:
         line = self._host.stdout.readline() if self._host.stdout is not None else ""
         if not line:
             raise RuntimeError(f"the cluster of {self._tree} ended: its own message stands above")
-        told: dict[str, Any] = json.loads(line)
-        return told
+        shown: dict[str, Any] = json.loads(line)
+        return shown
 
     def pids(self) -> list[int]:
         return self._pids

@@ -74,10 +74,10 @@ def session(start: Start, size: Size, pair: int) -> Iterator[Row]:
                 yield base | {"row": "figures", "what": f"{members} members", "figures": figures}
         asyncio.run(commits(address, size.commit_s / 2, 0))
         cpu = systems.cpu_seconds(system)
-        told = asyncio.run(commits(address, size.commit_s, 1))
-        if "commits" in told:
-            told["commit-cpu"] = 1e6 * (systems.cpu_seconds(system) - cpu) / (told["commits"] * size.commit_s)
-        yield base | {"row": "figures", "what": "commits", "figures": told}
+        measured = asyncio.run(commits(address, size.commit_s, 1))
+        if "commits" in measured:
+            measured["commit-cpu"] = 1e6 * (systems.cpu_seconds(system) - cpu) / (measured["commits"] * size.commit_s)
+        yield base | {"row": "figures", "what": "commits", "figures": measured}
         made = size.groups[0]
         for groups in size.groups:
             asyncio.run(make_groups(address, made, groups))

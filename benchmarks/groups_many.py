@@ -153,16 +153,16 @@ def failovers(system: systems.System, groups: int) -> Iterator[Row]:
         victim, numbers, moved = asyncio.run(probes(system.kafka_bootstrap.split(",")[0], groups))
         addresses = [at for n, at in enumerate(system.kafka_bootstrap.split(",")) if n != system.index_of(victim)]
         process = system.end(victim, gently=how == "stop")
-        told = asyncio.run(wait_back(addresses, numbers, victim))
+        measured = asyncio.run(wait_back(addresses, numbers, victim))
         process()
         system.start(victim)
         _wait_in_sync(system)
         title = f"{how}-{groups}"
-        shown = {f"{title}-last": told["last_s"], f"{title}-p50": told["p50_s"]}
+        shown = {f"{title}-last": measured["last_s"], f"{title}-p50": measured["p50_s"]}
         if how == "stop":
-            shown[f"load-{groups}"] = round(moved / max(told["load_s"], PROBE_S))
-        row = {"row": "figures", "what": title, "groups": groups, "moved": moved, **told, "figures": shown}
-        yield row | ({"error": f"{told['wrong']} groups came back with other offsets"} if told["wrong"] else {})
+            shown[f"load-{groups}"] = round(moved / max(measured["load_s"], PROBE_S))
+        row = {"row": "figures", "what": title, "groups": groups, "moved": moved, **measured, "figures": shown}
+        yield row | ({"error": f"{measured['wrong']} groups came back with other offsets"} if measured["wrong"] else {})
 
 
 def _wait_in_sync(system: systems.System) -> None:
@@ -211,7 +211,7 @@ def heap_bytes(system: systems.System) -> int:
     total = 0
     for pid in system.pids():
         subprocess.run(["jcmd", str(pid), "GC.run"], capture_output=True, check=True)
-        told = subprocess.run(["jcmd", str(pid), "GC.heap_info"], capture_output=True, text=True, check=True).stdout
-        found = re.search(r"used (\d+)K", told)
+        printed = subprocess.run(["jcmd", str(pid), "GC.heap_info"], capture_output=True, text=True, check=True).stdout
+        found = re.search(r"used (\d+)K", printed)
         total += 1024 * int(found[1]) if found else 0
     return total

@@ -105,7 +105,7 @@ class Controllers:
         )
 
 
-def told(process: subprocess.Popen[str], what: str) -> dict[str, Any]:
+def answer_of(process: subprocess.Popen[str], what: str) -> dict[str, Any]:
     """The next line of the process; RuntimeError if there is none in time."""
     stdout = process.stdout
     if stdout is None or not select.select([stdout], [], [], ANSWER_S_MAX)[0] or not (line := stdout.readline()):
@@ -120,11 +120,11 @@ def write_and_load(directory: Path, image: MetadataImage) -> dict[str, Any]:
     """One node alone."""
     controllers = Controllers(directory, 1)
     with controllers.node(0, 0) as process:
-        told(process, "ready")
+        answer_of(process, "ready")
     controllers.give(0, image)
     with controllers.node(0, image.offset) as process:
-        ready = told(process, "ready")
-        written = told(process, "written")
+        ready = answer_of(process, "ready")
+        written = answer_of(process, "written")
     return {
         **{key: written[key] for key in WRITTEN},
         "load_s": ready["load_s"],
@@ -138,13 +138,13 @@ def fetch(directory: Path, image: MetadataImage) -> dict[str, Any]:
     controllers = Controllers(directory, 3)
     with ExitStack() as stack:
         for process in [stack.enter_context(controllers.node(node_id, 0)) for node_id in (0, 1)]:
-            told(process, "ready")
+            answer_of(process, "ready")
     for node_id in (0, 1):
         controllers.give(node_id, image)
     with ExitStack() as stack:
         for process in [stack.enter_context(controllers.node(node_id, image.offset)) for node_id in (0, 1)]:
-            told(process, "ready")
-        ready = told(stack.enter_context(controllers.node(2, image.offset)), "ready")
+            answer_of(process, "ready")
+        ready = answer_of(stack.enter_context(controllers.node(2, image.offset)), "ready")
     found = {key: ready[key] for key in ("fetch_s", "chunks", "install_s")}
     return found | {"fetcher_stall_ms": ready["stall_ms"], "fetcher_peak_mib": ready["peak_mib"]}
 

@@ -122,10 +122,10 @@ class Watch:
         )
 
 
-def _tell(what: str, **told: float) -> None:
+def _tell(what: str, **facts: float) -> None:
     lines = (line.partition(":") for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
     memory = {STATUS[key]: int(value.split()[0]) // 1024 for key, _, value in lines if key in STATUS}
-    print(json.dumps({"what": what} | {key: round(value, 4) for key, value in told.items()} | memory), flush=True)
+    print(json.dumps({"what": what} | {key: round(value, 4) for key, value in facts.items()} | memory), flush=True)
 
 
 async def _serve(config: NodeConfig, manager: LogManager, environment: Environment, wanted_offset: int) -> None:

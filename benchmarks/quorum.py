@@ -61,7 +61,7 @@ def ours(share: int) -> Iterator[tuple[int, Row]]:
     with systems.penstock(NODES) as system:
         for clients in CLIENTS:
             arguments = [system.bootstrap, str(TOTALS[clients] // share), str(clients)]
-            yield clients, _told([sys.executable, "-m", "benchmarks.quorum_client", *arguments], systems.ROOT)
+            yield clients, _measured([sys.executable, "-m", "benchmarks.quorum_client", *arguments], systems.ROOT)
 
 
 def etcds(peers: Any, put: Path, share: int) -> Iterator[tuple[int, Row]]:
@@ -69,11 +69,11 @@ def etcds(peers: Any, put: Path, share: int) -> Iterator[tuple[int, Row]]:
     with peers.Etcd(NODES) as peer:
         for clients in CLIENTS:
             arguments = [peer.endpoints, str(TOTALS[clients] // share), str(clients), str(VALUE_BYTES)]
-            told = _told([str(put), *arguments], put.parent)
-            yield clients, told | {"per_s": told.pop("puts_per_s"), "decisions": told.pop("puts")}
+            measured = _measured([str(put), *arguments], put.parent)
+            yield clients, measured | {"per_s": measured.pop("puts_per_s"), "decisions": measured.pop("puts")}
 
 
-def _told(command: Sequence[str], folder: Path) -> Row:
+def _measured(command: Sequence[str], folder: Path) -> Row:
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=CLIENT_TIMEOUT_S, check=True)
     row: Row = json.loads(done.stdout)
     if row["failed"]:
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     for clients in CLIENTS:
         command = [sys.executable, "-m", "benchmarks.grpc_floor", str(TOTALS[clients] // share), str(clients)]
-        measured("grpc", iter([(clients, _told(command, systems.ROOT))]))
+        measured("grpc", iter([(clients, _measured(command, systems.ROOT))]))
     missing = missing_for_etcd(asked.peers)
     with tempfile.TemporaryDirectory(prefix="floor-") as folder:
         print(json.dumps({"system": "fdatasync", "clients": 1, **floor(Path(folder))}), flush=True)

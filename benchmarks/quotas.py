@@ -108,7 +108,7 @@ def rates(count: Count, periods: int) -> list[float]:
     return found
 
 
-def told(row: str, limit: float, found: list[float]) -> bool:
+def is_kept(row: str, limit: float, found: list[float]) -> bool:
     is_held = True
     for number, rate in enumerate(found, 1):
         ratio = rate / limit
@@ -170,10 +170,10 @@ def main() -> int:
         with ThreadPoolExecutor() as threads:
             for work in [threads.submit(run, row) for row in works]:
                 work.result()
-        held = [told(row, RATE, found[row]) for row in works]
+        held = [is_kept(row, RATE, found[row]) for row in works]
         with Admin(cluster.bootstrap) as admin:
             admin.alter_client_quotas({QuotaEntity(ip=""): {"connection_creation_rate": CONNECTIONS}})
-            held.append(told("connections", CONNECTIONS, [connections(cluster, SECONDS) for _ in range(periods)]))
+            held.append(is_kept("connections", CONNECTIONS, [connections(cluster, SECONDS) for _ in range(periods)]))
     return 0 if all(held) else 1
 
 

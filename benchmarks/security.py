@@ -115,8 +115,8 @@ def _run(target: Target, work: Work, topic: str, size: Size) -> Row:
     )
     if done.returncode != 0:
         return {"error": done.stderr.strip()[-500:]}
-    told: Row = json.loads(done.stdout)
-    return told | {"nodes_cpu_us": round(1e6 * (_cpu_s(target) - before) / records, 2)}
+    shown: Row = json.loads(done.stdout)
+    return shown | {"nodes_cpu_us": round(1e6 * (_cpu_s(target) - before) / records, 2)}
 
 
 def _cpu_s(target: Target) -> float:
@@ -159,11 +159,11 @@ def _line(title: str, mine: Mapping[int, float], theirs: Mapping[int, float], go
     middle = statistics.median(ratios) if ratios else math.nan
     # Of a ratio the logarithm is what spreads evenly: half of it and its double are equally far from one.
     error = statistics.stdev(map(math.log, ratios)) / math.sqrt(len(ratios)) if len(ratios) > 1 else math.nan
-    told = "" if goal is None else f"≥ {goal:g}× {'met' if middle >= goal else 'MISSED'}"
+    verdict = "" if goal is None else f"≥ {goal:g}× {'met' if middle >= goal else 'MISSED'}"
     if goal is not None and abs(math.log(middle / goal)) < 2 * error:
-        told += ", within the noise"
+        verdict += ", within the noise"
     one, other = (statistics.median(found.values()) for found in (mine, theirs))
-    return f"{title:38} {one:12,.2f} {other:12,.2f} {f'{middle:.3f} ±{error:.3f}':>22}  {told}".rstrip()
+    return f"{title:38} {one:12,.2f} {other:12,.2f} {f'{middle:.3f} ±{error:.3f}':>22}  {verdict}".rstrip()
 
 
 def main() -> int:

@@ -84,8 +84,8 @@ def turn(address: str, work: Work, topic: str, *, several: bool) -> dict[str, An
     arguments = [work.role, address, topic, str(work.records), str(work.value_bytes), options]
     command = [sys.executable, "-m", "benchmarks.broker_client_penstock", *arguments]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=CLIENT_TIMEOUT_S)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
 
 
 def row(address: str, work: Work, pairs: int) -> dict[str, Any]:
@@ -94,9 +94,11 @@ def row(address: str, work: Work, pairs: int) -> dict[str, Any]:
     for pair in range(pairs):
         for several in (True, False) if pair % 2 == 0 else (False, True):
             topic = f"{work.name}-{pair}-{several}".replace(" ", "-")
-            told = turn(address, work, topic, several=several)
-            print(json.dumps({"row": work.name, "pair": pair, "in_flight": 5 if several else 1, **told}), flush=True)
-            found[several].append(told[work.figure])
+            measured = turn(address, work, topic, several=several)
+            print(
+                json.dumps({"row": work.name, "pair": pair, "in_flight": 5 if several else 1, **measured}), flush=True
+            )
+            found[several].append(measured[work.figure])
     ratios = [work.ratio(five, one) for five, one in zip(found[True], found[False], strict=True)]
     return {
         "row": work.name,

@@ -68,14 +68,14 @@ def session(start: Start, size: Size, pair: int) -> Iterator[Row]:
                 what = f"{records} records, {library}"
                 yield base | {"what": what, "figures": _commits(system, library, records, size)}
         system.create_topic("read", PARTITIONS)
-        told = _client(system, "kafka", "fill", "read", size.read_records, FILL_RECORDS)
-        if "error" in told:
-            yield base | {"what": "fill", "figures": told}
+        measured = _client(system, "kafka", "fill", "read", size.read_records, FILL_RECORDS)
+        if "error" in measured:
+            yield base | {"what": "fill", "figures": measured}
             return
         for library, role in (("kafka", "read"), ("penstock", "read"), ("penstock", "read_arrow")):
             if library in libraries:
-                told = _client(system, library, role, "read", size.read_records, size.passes)
-                yield from (base | row for row in _reads(system.name, f"{role}-{library}", told))
+                measured = _client(system, library, role, "read", size.read_records, size.passes)
+                yield from (base | row for row in _reads(system.name, f"{role}-{library}", measured))
 
 
 def _warm_up(system: systems.System, library: str, size: Size) -> None:
@@ -83,8 +83,8 @@ def _warm_up(system: systems.System, library: str, size: Size) -> None:
     system.create_topic(f"warm-{library}", PARTITIONS)
     before = 0.0
     for _ in range(WARM_PASSES_MAX):
-        told = _client(system, library, "commit", f"warm-{library}", size.warm_s, 10)
-        rate = told.get("transactions_per_s", 0.0)
+        measured = _client(system, library, "commit", f"warm-{library}", size.warm_s, 10)
+        rate = measured.get("transactions_per_s", 0.0)
         if before and rate * STILL_WARMING <= before:
             return
         before = rate
@@ -94,23 +94,28 @@ def _commits(system: systems.System, library: str, records: int, size: Size) -> 
     topic = f"commit-{records}-{library}"
     system.create_topic(topic, PARTITIONS)
     cpu = systems.cpu_seconds(system)
-    told = _client(system, library, "commit", topic, size.commit_s, records)
-    if "error" in told:
-        return told
-    cpu_ms = 1000 * (systems.cpu_seconds(system) - cpu) / told["all_transactions"]
-    named = {"rate": told["transactions_per_s"], "p50": told["p50_ms"], "p99": told["p99_ms"], "cpu": round(cpu_ms, 3)}
+    measured = _client(system, library, "commit", topic, size.commit_s, records)
+    if "error" in measured:
+        return measured
+    cpu_ms = 1000 * (systems.cpu_seconds(system) - cpu) / measured["all_transactions"]
+    named = {
+        "rate": measured["transactions_per_s"],
+        "p50": measured["p50_ms"],
+        "p99": measured["p99_ms"],
+        "cpu": round(cpu_ms, 3),
+    }
     return {f"{name}-{records}-{library}": figure for name, figure in named.items()}
 
 
-def _reads(system: str, figure: str, told: Row) -> Iterator[Row]:
+def _reads(system: str, figure: str, measured: Row) -> Iterator[Row]:
     """The uncommitted figures of ours become a peer of the committed ones."""
-    if "error" in told:
-        yield {"what": figure, "figures": told}
+    if "error" in measured:
+        yield {"what": figure, "figures": measured}
         return
-    share = round(told[COMMITTED] / told[UNCOMMITTED], 3)
-    yield {"what": figure, "figures": {figure: told[COMMITTED], f"{figure}-share": share}}
+    share = round(measured[COMMITTED] / measured[UNCOMMITTED], 3)
+    yield {"what": figure, "figures": {figure: measured[COMMITTED], f"{figure}-share": share}}
     if system == "penstock":
-        yield {"what": figure, "system": UNCOMMITTED, "figures": {figure: told[UNCOMMITTED]}}
+        yield {"what": figure, "system": UNCOMMITTED, "figures": {figure: measured[UNCOMMITTED]}}
 
 
 def _client(system: systems.System, library: str, role: str, topic: str, amount: int, records: int) -> Row:
@@ -123,8 +128,8 @@ def _client(system: systems.System, library: str, role: str, topic: str, amount:
     )
     if done.returncode != 0:
         return {"error": done.stderr.strip()[-500:]}
-    told: Row = json.loads(done.stdout)
-    return told
+    shown: Row = json.loads(done.stdout)
+    return shown
 
 
 def comparisons(peer: str, nodes: int) -> list[Comparison]:

@@ -98,8 +98,8 @@ def commit(writer: Writer, seconds: int, records: int) -> dict[str, Any]:
             break
     elapsed = took[-1][0] + took[-1][2] - took[0][0]
     commits = sorted(commit for _, commit, _ in took)
-    told = {"all_transactions": all_of_them, "transactions_per_s": round(len(took) / elapsed, 1)}
-    return told | {f"p{part}_ms": round(1000 * commits[len(commits) * part // 100], 2) for part in (50, 99)}
+    measured = {"all_transactions": all_of_them, "transactions_per_s": round(len(took) / elapsed, 1)}
+    return measured | {f"p{part}_ms": round(1000 * commits[len(commits) * part // 100], 2) for part in (50, 99)}
 
 
 def fill(writer: Writer, wanted: int, records: int) -> dict[str, Any]:
@@ -189,11 +189,11 @@ def main() -> None:
     library, role, bootstrap, topic = sys.argv[1:5]
     amount, records = int(sys.argv[5]), int(sys.argv[6])
     if reader := READERS.get((library, role)):
-        told = read(lambda level: reader(bootstrap, topic, level), amount, records)
+        measured = read(lambda level: reader(bootstrap, topic, level), amount, records)
     else:
         writer = WRITERS[library](bootstrap, topic, f"{role}-{library}-{topic}")
-        told = {"commit": commit, "fill": fill}[role](writer, amount, records)
-    print(json.dumps(told))
+        measured = {"commit": commit, "fill": fill}[role](writer, amount, records)
+    print(json.dumps(measured))
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def row(
     except subprocess.TimeoutExpired:
         return {"children": "", "parent": f"not done in {ROW_TIMEOUT_S} s", "worst_s": ROW_TIMEOUT_S, "right": False}
     if done.returncode or done.stderr or not done.stdout:
-        told = done.stderr.strip().splitlines()[-1:] or [""]
-        return {"children": "", "parent": f"exit code {done.returncode}: {told[0]}", "worst_s": 0, "right": False}
+        last_line = done.stderr.strip().splitlines()[-1:] or [""]
+        return {"children": "", "parent": f"exit code {done.returncode}: {last_line[0]}", "worst_s": 0, "right": False}
     return dict(json.loads(done.stdout))
 
 
@@ -57,12 +57,12 @@ def main() -> int:
             for parent in PARENTS:
                 for child in WORK:
                     for _ in range(options.repeat):
-                        told = row(cluster.bootstrap, topic, method, parent, child, environment)
-                        wrong += not told["right"]
-                        mark = "" if told["right"] else "  WRONG"
+                        found = row(cluster.bootstrap, topic, method, parent, child, environment)
+                        wrong += not found["right"]
+                        mark = "" if found["right"] else "  WRONG"
                         print(
-                            f"{method:<11} {parent:<7} {child:<11} {told['children']:<12} {told['worst_s']:>7} s"
-                            f"  {told['parent']}{mark}",
+                            f"{method:<11} {parent:<7} {child:<11} {found['children']:<12} {found['worst_s']:>7} s"
+                            f"  {found['parent']}{mark}",
                             flush=True,
                         )
     print("every row is right" if not wrong else f"{wrong} rows are wrong")

@@ -259,7 +259,7 @@ def main() -> int:
         cases = [case for case in cases if not options.only or any(word in str(case) for word in options.only)]
         with contextlib.suppress(KeyboardInterrupt):
             for case in cases:
-                done.append(_told(case, run(case, place)))
+                done.append(_text(case, run(case, place)))
                 if len(done) % 100 == 0:
                     sys.stderr.write(f"{len(done)} of {len(cases)}\n")
     wrong = sum(map(bool, done))
@@ -268,7 +268,7 @@ def main() -> int:
     return int(wrong > 0)
 
 
-def _told(case: Case, trouble: str) -> str:
+def _text(case: Case, trouble: str) -> str:
     if trouble:
         sys.stdout.write(f"{case}: {trouble}\n")
         sys.stdout.flush()

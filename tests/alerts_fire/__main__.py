@@ -77,8 +77,8 @@ class Outcome:
 
 
 def _cell(case: Case, name: str, seconds: float | None) -> str:
-    told = f"{_short(name)} {'NEVER' if seconds is None else format(seconds, '.0f')}"
-    return told if name in case.must_fire else f"({told})"
+    cell = f"{_short(name)} {'NEVER' if seconds is None else format(seconds, '.0f')}"
+    return cell if name in case.must_fire else f"({cell})"
 
 
 def _short(name: str) -> str:

@@ -154,18 +154,18 @@ def forged_shutdowns(stage: Stage) -> Iterator[None]:
                 return str(refusal.details())
             return ""
 
-        def is_told() -> bool:
+        def is_seen() -> bool:
             """Asks with a stale epoch, whose refusal names the true one, and then with that."""
             found = re.search(r"registered with epoch (\d+)", heartbeat(0))
-            if found is None or int(found[1]) in told:
+            if found is None or int(found[1]) in seen:
                 return False
             heartbeat(int(found[1]))
-            told.add(int(found[1]))
+            seen.add(int(found[1]))
             return True
 
-        told: set[int] = set()
+        seen: set[int] = set()
         for _ in range(FORGERIES):
-            must_come(is_told, f"a new registration of broker {victim}")
+            must_come(is_seen, f"a new registration of broker {victim}")
         yield
 
 

@@ -171,13 +171,13 @@ def test_every_page_is_shown_without_an_error_and_no_stored_script_runs(town: To
 
 def test_pages_say_what_the_command_line_says(town: Town, visitor: Visitor) -> None:
     visitor.open("/topic", name=town.orders)
-    told = shown_by_command(town, "topics", "describe", town.orders)
+    described = shown_by_command(town, "topics", "describe", town.orders)
     rows = visitor.rows()
     assert [(int(row["partition"]), int(row["leader"]), int(row["epoch"])) for row in rows] == [
-        (p["partition"], p["leader_id"], p["leader_epoch"]) for p in told["partitions"]
+        (p["partition"], p["leader_id"], p["leader_epoch"]) for p in described["partitions"]
     ]
-    assert [row["isr"] for row in rows] == [",".join(map(str, p["isr"])) for p in told["partitions"]]
-    assert [row["replicas"] for row in rows] == [",".join(map(str, p["replicas"])) for p in told["partitions"]]
+    assert [row["isr"] for row in rows] == [",".join(map(str, p["isr"])) for p in described["partitions"]]
+    assert [row["replicas"] for row in rows] == [",".join(map(str, p["replicas"])) for p in described["partitions"]]
     visitor.open("/brokers")
     brokers = shown_by_command(town, "brokers", "list")
     assert [(row["broker"], row["address"], row["state"]) for row in visitor.rows()] == [
@@ -189,9 +189,9 @@ def test_pages_say_what_the_command_line_says(town: Town, visitor: Visitor) -> N
 
 def test_a_group_that_lags_is_told_with_its_numbers_and_a_line(town: Town, visitor: Visitor) -> None:
     visitor.open("/group", id=town.group)
-    (told,) = shown_by_command(town, "groups", "describe", town.group)
+    (described,) = shown_by_command(town, "groups", "describe", town.group)
     (row,) = visitor.rows()
-    (known,) = told["partitions"]
+    (known,) = described["partitions"]
     assert (row["committed"], row["log end"], row["lag"]) == ("8", "50", "42")
     assert (known["committed"], known["lag"]) == (8, 42)
     visitor.page.wait_for_selector("figure[data-series*='group-lag'] canvas")
@@ -267,8 +267,8 @@ def test_no_page_has_a_serious_violation_of_accessibility(town: Town, visitor: V
                 continue
             visitor.page.emulate_media(color_scheme=scheme)
             options = {"runOnly": rules, "resultTypes": ["violations"]}
-            told = visitor.page.evaluate("options => axe.run(document, options)", options)["violations"]
-            bad = [one for one in told if one["impact"] in ("serious", "critical")]
+            violations = visitor.page.evaluate("options => axe.run(document, options)", options)["violations"]
+            bad = [one for one in violations if one["impact"] in ("serious", "critical")]
             found += [f"{path} ({scheme}): {one['id']}: {one['nodes'][0]['html'][:200]}" for one in bad]
     assert not found, "\n".join(found)
 

@@ -84,9 +84,9 @@ class Loop:
         self.committed += len(records)
         for partition in {TopicPartition(record.topic, record.partition) for record in records}:
             last = max(record.offset for record in records if record.partition == partition.partition)
-            told = self._watcher.committed([partition])[partition]
-            if told is None or told.offset <= last:
-                self._run.report.wrong("went-back", f"{partition}: committed beyond {last}, told {told}")
+            committed = self._watcher.committed([partition])[partition]
+            if committed is None or committed.offset <= last:
+                self._run.report.wrong("went-back", f"{partition}: committed beyond {last}, told {committed}")
 
     def judge(self) -> None:
         """Everything that was fed is there once, and nothing was deleted."""

@@ -86,9 +86,9 @@ class Kept:
     def look(self) -> None:
         """Everything is there."""
         for name, offset in self._offsets.items():
-            told = self._admin.group_offsets(name).get(OFFSET_OF)
-            if told is None or told.offset != offset:
-                self._wrong(f"group {name}: committed {offset}, told {told}")
+            committed = self._admin.group_offsets(name).get(OFFSET_OF)
+            if committed is None or committed.offset != offset:
+                self._wrong(f"group {name}: committed {offset}, told {committed}")
         known = {one.transactional_id for one in self._admin.list_transactions()}
         self._wrong(*(f"transactional id {name} is forgotten" for name in self._resting if name not in known))
         for name in self._names:

@@ -86,7 +86,7 @@ def play(run: Run[Options]) -> None:
         for number in range(run.options.times):
             gaps.append(_round(cluster, creators))
             run.say(f"{number}: {gaps[-1] * 1000:.0f} ms, {len(creators.acked)} topics")
-    told = _without_quorum(cluster, run.say)
+    found = _without_quorum(cluster, run.say)
     cluster.stop_all()
     images = _images([cluster.directory(index) for index in range(NODES)])
     _judge(run, creators, images)
@@ -98,7 +98,7 @@ def play(run: Run[Options]) -> None:
         "created": len(creators.acked),
         "failed": dict(creators.failed),
         "slowest_call_s": round(creators.slowest_s, 2),
-        "without_quorum": told,
+        "without_quorum": found,
     }
 
 
@@ -140,7 +140,7 @@ def _without_quorum(cluster: Cluster, say: Callable[[str], None]) -> list[str]:
     lost = (leader, (leader + 1) % NODES)
     for index in lost:
         cluster.kill(index)
-    told: list[str] = []
+    errors: list[str] = []
     with Admin(cluster.bootstrap, default_api_timeout_ms=int(CALL_TIMEOUT_S * 1000)) as admin:
         for name, call in (
             ("create", lambda: admin.create_topic("none")),
@@ -153,15 +153,15 @@ def _without_quorum(cluster: Cluster, say: Callable[[str], None]) -> list[str]:
                 raise AssertionError(f"{name}: done without a quorum")
             except PenstockError as error:
                 took_s = time.monotonic() - began
-                told.append(f"{name}: {type(error).__name__} after {took_s:.1f} s")
+                errors.append(f"{name}: {type(error).__name__} after {took_s:.1f} s")
                 if took_s > CALL_TIMEOUT_S + SLACK_S:
-                    raise AssertionError(told[-1]) from error
-            say(told[-1])
+                    raise AssertionError(errors[-1]) from error
+            say(errors[-1])
         for index in lost:
             cluster.start(index)
         cluster.wait_ready()
         admin.create_topic("healed", 1, NODES)
-    return told
+    return errors
 
 
 def _images(directories: list[Path]) -> list[MetadataImage]:

@@ -42,14 +42,14 @@ class Honest:
         """Until told to stop; then all is acked or has failed."""
         try:
             due = time.monotonic()
-            told_at = due
+            next_line_at = due
             while not stopped.is_set():
                 for _ in range(int((time.monotonic() - due) * RECORDS_PER_S)):
                     due += 1 / RECORDS_PER_S
                     self._send()
                 self._clients.poll()
-                if time.monotonic() - told_at >= 1:
-                    told_at += 1
+                if time.monotonic() - next_line_at >= 1:
+                    next_line_at += 1
                     self._tell()
                 stopped.wait(TICK_S)
         finally:

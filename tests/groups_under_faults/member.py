@@ -121,11 +121,11 @@ def run_confluent(protocol: str, name: str, bootstrap: str, group: str, topic: s
         offsets = progress.committing()
         try:
             asked = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-            told = consumer.commit(offsets=asked, asynchronous=False)
+            committed = consumer.commit(offsets=asked, asynchronous=False)
         except KafkaException as error:
             progress.refused(error)
             return
-        progress.committed({each.partition: each.offset for each in told if each.error is None})
+        progress.committed({each.partition: each.offset for each in committed if each.error is None})
 
     def assigned(_: Any, partitions: list[Any]) -> None:
         story.partitions("assigned", (each.partition for each in partitions))

@@ -76,12 +76,12 @@ def ownerships(stories: Stories, facts: Facts) -> list[Ownership]:
     """Everything that counts, a pause that outlasted its session left out."""
     found = []
     for member, events in stories.items():
-        for whole in _told(member, events, facts.deaths.get(member, NEVER), facts.session_s):
+        for whole in _ownerships(member, events, facts.deaths.get(member, NEVER), facts.session_s):
             found += _without_pauses(whole, facts.pauses.get(member, ()), facts.session_s)
     return found
 
 
-def _told(member: str, events: Iterable[Event], death: float, session_s: float) -> Iterator[Ownership]:
+def _ownerships(member: str, events: Iterable[Event], death: float, session_s: float) -> Iterator[Ownership]:
     since: dict[int, float] = {}
     for event in events:
         if event["what"] == "assigned":

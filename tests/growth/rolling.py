@@ -29,7 +29,7 @@ SETTLE_S, SETTLE_S_MAX, SETTLED_SHARE = 5.0, 180.0, 0.02
 flushed for the first time."""
 IDLE_S = 20.0
 TIMEOUT_S = 600.0
-TOLD = {
+RESULTS = {
     "elections_of_a_controller": "INFO broker.quorum.controller_driver: active controller",
     "fencings": ": fencing brokers ",
 }
@@ -85,7 +85,7 @@ def play(run: Run[Options]) -> None:
             cluster.wait_in_sync(timeout_s=TIMEOUT_S)
             say(f"node {node} was killed and is back")
     figures |= {"rounds_s": rounds, "stops_s": stops, "starts_s": starts, "at_last": _nodes(cluster)}
-    figures |= {name: _count(cluster, text) for name, text in TOLD.items()}
+    figures |= {name: _count(cluster, text) for name, text in RESULTS.items()}
     figures["acks"] = paced.quantiles()
     run.report.all_wrong("failed", paced.failed)
     run.report.figures |= figures

@@ -74,10 +74,10 @@ class Load:
                     break
                 for number in range(tick * each, (tick + 1) * each):
                     value, partition = b"%d" % number, number % PARTITIONS
-                    producer.send(TOPIC, value, partition=partition).add_done_callback(self._told(partition, value))
+                    producer.send(TOPIC, value, partition=partition).add_done_callback(self._on_acked(partition, value))
 
-    def _told(self, partition: int, value: bytes) -> Callable[[object], None]:
-        def told(future: object) -> None:
+    def _on_acked(self, partition: int, value: bytes) -> Callable[[object], None]:
+        def on_done(future: object) -> None:
             try:
                 offset = future.result().offset  # type: ignore[attr-defined]
             except PenstockError as error:
@@ -88,7 +88,7 @@ class Load:
                 self.acked[partition, offset] = value
                 self.gap_s, self._acked_at = max(self.gap_s, now - self._acked_at), now
 
-        return told
+        return on_done
 
     def _make_topics(self) -> None:
         with Admin(self._fleet.bootstrap) as admin:

@@ -11,7 +11,7 @@ from pathlib import Path
 from penstock.testing import Cluster
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "arrow.md"
-TOLD = {
+PRINTED = {
     "write.py": "3 orders written\n",
     "read.py": "3 orders of 2 customers\n",
     "frame.py": "{'ann': 5350, 'bob': 900}\n",
@@ -20,7 +20,7 @@ TOLD = {
 
 def test_the_programs_of_the_page_print_what_they_should(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert [name for name, _ in blocks] == list(TOLD)
+    assert [name for name, _ in blocks] == list(PRINTED)
     with Cluster(nodes=1) as cluster:
         for name, text in blocks:
             program = re.sub(r"(Producer|Consumer|Admin)\((?=[)a])", rf'\1("{cluster.bootstrap}", ', text)
@@ -29,4 +29,4 @@ def test_the_programs_of_the_page_print_what_they_should(tmp_path: Path) -> None
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ)
             )
-            assert (done.stdout, done.returncode) == (TOLD[name], 0), done.stderr
+            assert (done.stdout, done.returncode) == (PRINTED[name], 0), done.stderr

@@ -195,8 +195,8 @@ def test_an_operator_sees_the_writers_and_aborts_a_version_by_one_of_them(cluste
         listed = said(cluster, "list", "--state", "Ongoing")
         assert all(name in listed for name in names)
         assert "Ongoing" in said(cluster, "describe", names[0])
-        told = said(cluster, "abort", names[0])
-        assert f"no writer of application {topic} has an open transaction any more" in told
+        printed = said(cluster, "abort", names[0])
+        assert f"no writer of application {topic} has an open transaction any more" in printed
         with pytest.raises(InvalidTxnStateError):
             batches.commit(topic, 0, writers)
     assert values_of(cluster, topic) == []

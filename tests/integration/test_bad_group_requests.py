@@ -265,9 +265,9 @@ def test_of_many_groups_only_those_with_a_bad_id_or_members_are_refused(stage: S
     assert [one.error.code if one.error else 0 for one in described] == [bad, bad, missing, 0]
     assert [one.error.code if one.error else 0 for one in deleted] == [bad, bad, missing, NonEmptyGroupError.code]
     with KafkaSocket(stage.kafka) as socket:
-        told = socket.ask(classic.DescribeGroupsRequest(groups=list(names)), 6, classic.DescribeGroupsResponse)
+        answer = socket.ask(classic.DescribeGroupsRequest(groups=list(names)), 6, classic.DescribeGroupsResponse)
         gone = socket.ask(classic.DeleteGroupsRequest(groups_names=list(names)), 2, classic.DeleteGroupsResponse)
-    assert [one.error_code for one in told.groups] == [bad, bad, missing, 0]
+    assert [one.error_code for one in answer.groups] == [bad, bad, missing, 0]
     assert [one.error_code for one in gone.results] == [bad, bad, missing, NonEmptyGroupError.code]
 
 

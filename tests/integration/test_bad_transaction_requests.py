@@ -262,8 +262,8 @@ def test_descriptions_and_lists_of_what_there_is_not(stage: Stage) -> None:
     described = by_grpc(stage.bootstrap, listing.DescribeTransactionsRequest(ids)).transactions
     codes = [TransactionalIdNotFoundError.code, InvalidRequestError.code, 0]
     assert [one.error.code if one.error else 0 for one in described] == codes
-    told = by_kafka(stage.kafka, theirs.DescribeTransactionsRequest(transactional_ids=list(ids))).transaction_states
-    assert [one.error_code for one in told] == codes
+    shown = by_kafka(stage.kafka, theirs.DescribeTransactionsRequest(transactional_ids=list(ids))).transaction_states
+    assert [one.error_code for one in shown] == codes
     odd = listing.ListTransactionsRequest(("ongoing",))
     found = by_grpc(stage.bootstrap, odd)
     assert (found.transactions, found.unknown_states) == ((), ("ongoing",))

@@ -95,8 +95,10 @@ def test_a_stopped_node_exits_0_and_starts_again(penstock_cluster: Cluster) -> N
 
 def test_a_forked_child_that_ends_leaves_the_cluster_alone(penstock_cluster: Cluster) -> None:
     topic = penstock_cluster.topic()
-    told = in_child(lambda: (penstock_cluster.is_running(0), penstock_cluster.leader(topic), penstock_cluster.close()))
-    assert told == "(True, 0, None)"
+    in_the_child = in_child(
+        lambda: (penstock_cluster.is_running(0), penstock_cluster.leader(topic), penstock_cluster.close())
+    )
+    assert in_the_child == "(True, 0, None)"
     assert in_child(lambda: penstock_cluster.__exit__(SystemExit, SystemExit(0), None)) == "None"
     assert penstock_cluster.is_running(0) and penstock_cluster.directory(0).exists()
     penstock_cluster.restart(0)

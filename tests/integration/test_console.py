@@ -112,8 +112,8 @@ def test_the_overview_is_the_health_of_the_command_line(admins: ConsoleBrowser, 
 def test_a_topic_is_that_of_the_command_line(admins: ConsoleBrowser, admin: Admin) -> None:
     shown, topic = admins.view(f"/topic.json?name={TOPIC}"), admin.describe_topic(TOPIC)
     assert shown["topic_id"] == topic.topic_id
-    told = [(p["partition"], p["leader_id"], tuple(p["replicas"])) for p in shown["partitions"]]
-    assert told == [(p.partition, p.leader_id, p.replicas) for p in topic.partitions]
+    found = [(p["partition"], p["leader_id"], tuple(p["replicas"])) for p in shown["partitions"]]
+    assert found == [(p.partition, p.leader_id, p.replicas) for p in topic.partitions]
     assert sum(p["latest"] for p in shown["partitions"]) == 33
     sources = {entry["name"]: (entry["value"], entry["source"]) for entry in shown["configs"]}
     assert sources == {e.name: (e.value, str(e.source)) for e in admin.describe_topic_config(TOPIC).values()}

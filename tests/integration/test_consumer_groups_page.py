@@ -45,8 +45,8 @@ class Program:
 
     def end(self, number: signal.Signals) -> str:
         self.process.send_signal(number)
-        _, told = self.process.communicate(timeout=PATIENCE_S)
-        return told.decode()
+        _, output = self.process.communicate(timeout=PATIENCE_S)
+        return output.decode()
 
 
 @pytest.fixture

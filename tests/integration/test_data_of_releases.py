@@ -16,7 +16,7 @@ from storage.tools.verify.findings import Finding
 from storage.tools.verify.verify_log import VerifyOptions
 from storage.tools.verify.verify_log_dir import verify
 from tests.upgrades.contents import COMPACTED, GONE, read, write_on
-from tests.upgrades.directories import KILLED, LOG_DIRS, known, opened, told_of, unpack
+from tests.upgrades.directories import KILLED, LOG_DIRS, known, opened, report_of, unpack
 from tests.upgrades.releases import COMMITS
 
 NODE = "node-0"
@@ -32,7 +32,7 @@ def _complaints(directory: Path) -> list[Finding]:
 
 @pytest.mark.parametrize(("version", "kind"), known())
 def test_a_directory_of_a_release_is_verified_read_back_and_written_on(version: str, kind: str, tmp_path: Path) -> None:
-    cluster_id, contents = told_of(version, kind)
+    cluster_id, contents = report_of(version, kind)
     unpack(version, kind, tmp_path)
     if kind != KILLED:  # what a kill leaves is mended by a start
         assert _complaints(tmp_path) == []

@@ -41,7 +41,7 @@ def run(cluster: Cluster, *words: object, stdin: str = "", code: int = 0) -> sub
     return ended
 
 
-def told(ended: subprocess.CompletedProcess[bytes]) -> Any:
+def printed(ended: subprocess.CompletedProcess[bytes]) -> Any:
     return json.loads(ended.stdout)
 
 
@@ -60,7 +60,7 @@ def test_a_broker_is_cordoned_and_uncordoned_also_while_it_is_away(cluster: Clus
     assert brokers_of(admin, "cordoned") == {0, 1}
     with pytest.raises(InvalidReplicationFactorError, match="broker 2 is cordoned"):
         admin.create_topic("too-many", 1, 3)
-    assert [row["cordoned"] for row in told(run(cluster, "brokers", "list", "--json"))] == [False, False, True]
+    assert [row["cordoned"] for row in printed(run(cluster, "brokers", "list", "--json"))] == [False, False, True]
     assert b"node 2 get no new replicas" in run(cluster, "cluster", "health").stdout
     run(cluster, "brokers", "uncordon", 2)
     admin.create_topic("uncordoned", 6, 3)
@@ -106,10 +106,10 @@ def test_a_log_dir_is_cordoned_by_its_path_at_run_time_and_in_the_file(tmp_path:
         assert f"{b} is cordoned".encode() in refused.stderr
         refused = run(cluster, "brokers", "cordon", 0, "--log-dir", "/nowhere", code=2)
         assert f"broker 0 has {a}, {b}".encode() in refused.stderr
-        assert told(run(cluster, "brokers", "cordon", 0, "--log-dir", a, "--json"))["cordoned.log.dirs"] == "*"
+        assert printed(run(cluster, "brokers", "cordon", 0, "--log-dir", a, "--json"))["cordoned.log.dirs"] == "*"
         with pytest.raises(InvalidReplicationFactorError, match="broker 0 is cordoned"):
             admin.create_topic("u")
-        assert told(run(cluster, "brokers", "uncordon", 0, "--log-dir", b, "--json"))["cordoned.log.dirs"] == a
+        assert printed(run(cluster, "brokers", "uncordon", 0, "--log-dir", b, "--json"))["cordoned.log.dirs"] == a
         admin.create_topic("u", 3)
         wait_until(lambda: (replicas(a), replicas(b)) == (8, 3))
         run(cluster, "brokers", "uncordon", 0)
@@ -164,8 +164,8 @@ producer_byte_rate = 1000000
 def test_a_file_is_applied_once_and_an_export_has_nothing_to_do(cluster: Cluster, admin: Admin, tmp_path: Path) -> None:
     os.environ["ANNA_PASSWORD"] = PASSWORD
     shown = run(cluster, "apply", "-", "--dry-run", "--json", stdin=FILE, code=3)
-    assert [one["act"] for one in told(shown)["steps"]].count("create") == 4 and "orders" not in admin.list_topics()
-    done = told(run(cluster, "apply", "-", "--json", stdin=FILE))
+    assert [one["act"] for one in printed(shown)["steps"]].count("create") == 4 and "orders" not in admin.list_topics()
+    done = printed(run(cluster, "apply", "-", "--json", stdin=FILE))
     assert all(one["done"] for one in done["steps"]) and len(done["steps"]) == 6
     assert b"nothing to do" in run(cluster, "apply", "-", stdin=FILE).stdout
     orders = admin.describe_topic("orders")

@@ -39,13 +39,13 @@ def test_everything_that_went_in_is_read_back_and_in_parquet_after_both_crashes(
     command = [penstock(), "demo", str(text), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["ok"] and all(told["checks"].values()), told
-    assert told["records"]["in"] == FILES * LINES
-    assert told["records"]["out"] == told["records"]["parquet"] == FILES * LINES + told["duplicates_by_retry"]
-    assert told["checksum"]["in"] == told["checksum"]["out"] == told["checksum"]["parquet"]
-    assert told["lost"] == 0
-    assert told["leader_killed"]["failover_ms"] > 0 and told["controller_killed"]["failover_ms"] > 0
+    shown = json.loads(done.stdout)
+    assert shown["ok"] and all(shown["checks"].values()), shown
+    assert shown["records"]["in"] == FILES * LINES
+    assert shown["records"]["out"] == shown["records"]["parquet"] == FILES * LINES + shown["duplicates_by_retry"]
+    assert shown["checksum"]["in"] == shown["checksum"]["out"] == shown["checksum"]["parquet"]
+    assert shown["lost"] == 0
+    assert shown["leader_killed"]["failover_ms"] > 0 and shown["controller_killed"]["failover_ms"] > 0
 
 
 def test_on_a_terminal_the_cluster_stays_until_ctrl_c_and_then_nothing_is_left(text: Path, tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ from tests.support.fake_broker import FakeCluster
 def test_a_parent_goes_on_and_its_children_work_or_are_refused(method: str, parent: str, child: str) -> None:
     with FakeCluster(1) as cluster:
         cluster.create_topic("t")
-        told = row(cluster.bootstrap, "t", method, parent, child, {})
-    assert told["right"], told
+        found = row(cluster.bootstrap, "t", method, parent, child, {})
+    assert found["right"], found
 
 
 def test_children_work_where_the_user_wants_grpcs_own_support_of_forks() -> None:
     with FakeCluster(1) as cluster:
         cluster.create_topic("t")
-        told = row(cluster.bootstrap, "t", "os.fork", "busy", "fresh", {"GRPC_ENABLE_FORK_SUPPORT": "1"})
-    assert told["right"], told
+        found = row(cluster.bootstrap, "t", "os.fork", "busy", "fresh", {"GRPC_ENABLE_FORK_SUPPORT": "1"})
+    assert found["right"], found

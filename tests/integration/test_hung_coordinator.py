@@ -30,15 +30,15 @@ def test_a_coordinator_that_hung_tells_no_offset_from_before() -> None:
                 with cluster.paused(hung):
                     admin.alter_group_offsets(GROUP, {PLACE: CommittedOffset(2)})
                     assert cluster.leader("__consumer_offsets") != hung
-                    asked = [threads.submit(told_by, through_it) for _ in range(ASKERS)]
-                told = [offset for one in asked for offset in one.result()]
-        assert set(told) == {2}
+                    asked = [threads.submit(offsets_of, through_it) for _ in range(ASKERS)]
+                offsets = [offset for one in asked for offset in one.result()]
+        assert set(offsets) == {2}
 
 
-def told_by(admin: Admin) -> list[int]:
+def offsets_of(admin: Admin) -> list[int]:
     """The first question waits at the node that hangs."""
-    told = []
+    offsets = []
     for _ in range(ASKED):
         with suppress(PenstockError):
-            told.append(admin.group_offsets(GROUP)[PLACE].offset)
-    return told
+            offsets.append(admin.group_offsets(GROUP)[PLACE].offset)
+    return offsets

@@ -137,8 +137,8 @@ def test_a_balance_evens_the_log_dirs_of_a_node_under_a_producer_and_nothing_is_
             assert ran.returncode == 0, ran.stderr
             known = len(writing.acked)
             wait_until(lambda: len(writing.acked) > known + 50)
-        told = json.loads(ran.stdout)["log_dirs"]
-        assert (told["replicas_moved"], told["failed"]) == (2, []), told
+        shown = json.loads(ran.stdout)["log_dirs"]
+        assert (shown["replicas_moved"], shown["failed"]) == (2, []), shown
         after = weights(admin)
         mean = sum(after.values()) / 3
         assert all(abs(weight - mean) <= 0.1 * mean for weight in after.values()), (before, after)

@@ -153,8 +153,8 @@ def test_a_broker_that_hangs_is_named_and_the_answer_does_not_wait_for_it(cluste
         health, described = penstock("cluster health --json", "cluster describe")
         assert health.returncode == described.returncode == DEGRADED and time.monotonic() - began < ANSWER_S
         assert b"\tfenced\n" in described.stdout
-        (told,) = checks(health)["brokers"]["details"]
-        assert f"broker {index} " in told and "does not answer" in told
+        (found,) = checks(health)["brokers"]["details"]
+        assert f"broker {index} " in found and "does not answer" in found
     finally:
         cluster.resume(index)
     wait_whole(cluster)

@@ -127,8 +127,8 @@ def membership(cluster: Cluster) -> Membership:
 def broker_epoch(cluster: Cluster, index: int) -> int:
     """As the node's log says it last."""
     lines = cluster.log_path(index).read_text(encoding="utf-8").splitlines()
-    told = [line for line in lines if f"broker {index} is unfenced, time " in line]
-    return int(told[-1].rpartition(" ")[2])
+    logged = [line for line in lines if f"broker {index} is unfenced, time " in line]
+    return int(logged[-1].rpartition(" ")[2])
 
 
 @contextmanager

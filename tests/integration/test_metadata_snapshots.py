@@ -48,11 +48,11 @@ def test_a_node_that_was_away_takes_a_snapshot_and_every_node_starts_from_its_ow
             cluster.wait_in_sync()
             for value in VALUES:
                 producer.send("orders", value=value).result(60)
-        told = penstock("metadata", "digest", "--bootstrap", cluster.bootstrap, "--json")
-        running = json.loads(told.stdout)
-        assert told.returncode == 0 and len({(row["offset"], row["sha256"]) for row in running}) == 1, told
-        told = penstock("metadata", "dump", "--bootstrap", cluster.bootstrap, "--node", away)
-        assert told.stdout.replace(b" ", b"").count(b'"type":"Topic"') == 5
+        done = penstock("metadata", "digest", "--bootstrap", cluster.bootstrap, "--json")
+        running = json.loads(done.stdout)
+        assert done.returncode == 0 and len({(row["offset"], row["sha256"]) for row in running}) == 1, done
+        done = penstock("metadata", "dump", "--bootstrap", cluster.bootstrap, "--node", away)
+        assert done.stdout.replace(b" ", b"").count(b'"type":"Topic"') == 5
         topics = admin.list_topics()
         for node in range(3):
             wait_until(lambda node=node: any(parse_metadata_snapshot(name) for name in names(cluster, node)))
@@ -62,12 +62,12 @@ def test_a_node_that_was_away_takes_a_snapshot_and_every_node_starts_from_its_ow
         cluster.wait_in_sync()
         assert admin.list_topics() == topics
         wait_until(lambda: len({shown(cluster, node, "penstock_quorum_log_end_offset") for node in range(3)}) == 1)
-        told = penstock("metadata", "digest", *(cluster.directory(node) for node in range(3)), "--json")
-        digests = json.loads(told.stdout)
-        assert told.returncode == 0 and len({row["sha256"] for row in digests}) == 1
-        told = penstock("metadata", "dump", cluster.directory(0), "--at", digests[0]["offset"])
-        assert told.stdout.replace(b" ", b"").count(b'"type":"Topic"') == 5
-        assert digests[0]["sha256"].encode() in told.stderr
+        done = penstock("metadata", "digest", *(cluster.directory(node) for node in range(3)), "--json")
+        digests = json.loads(done.stdout)
+        assert done.returncode == 0 and len({row["sha256"] for row in digests}) == 1
+        done = penstock("metadata", "dump", cluster.directory(0), "--at", digests[0]["offset"])
+        assert done.stdout.replace(b" ", b"").count(b'"type":"Topic"') == 5
+        assert digests[0]["sha256"].encode() in done.stderr
         assert penstock("metadata", "digest", cluster.directory(0).parent).returncode == 2
         with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition("orders", 0)])

@@ -59,11 +59,11 @@ def test_a_node_that_ends_instead_shows_its_log(make_node: MakeNode) -> None:
 def test_a_node_that_is_late_tells_what_it_waits_for(make_node: MakeNode) -> None:
     node = make_node(NEVER_READY)
 
-    def has_told() -> bool:
+    def has_logged() -> bool:
         node.read_notifications()
         return node.status == "waits for a quorum"
 
-    wait_until(has_told)  # a process may take a second to begin
+    wait_until(has_logged)  # a process may take a second to begin
     with pytest.raises(TimedOutError, match=r"not ready within 0\.1 s: node 0 \(waits for a quorum\)"):
         wait_all_ready([node], timeout_s=0.1)
 

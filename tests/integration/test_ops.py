@@ -156,8 +156,8 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
         kafka.ask(software, 3, ApiVersionsResponse)
         kafka.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1, SaslHandshakeResponse)
         message = OAuthBearerClient(ISSUER.token()).respond() or b""
-        told = kafka.ask(SaslAuthenticateRequest(auth_bytes=message), 2, SaslAuthenticateResponse)
-        assert not told.error_code and not told.auth_bytes
+        answer = kafka.ask(SaslAuthenticateRequest(auth_bytes=message), 2, SaslAuthenticateResponse)
+        assert not answer.error_code and not answer.auth_bytes
         unknown = MetadataRequest(topics=[MetadataRequestTopic(name="unknown")], allow_auto_topic_creation=False)
         admin.create_topic("orders", partitions=2, replication_factor=2)
         consumer.assign([TopicPartition("orders", partition) for partition in range(2)])

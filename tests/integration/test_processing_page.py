@@ -68,9 +68,9 @@ def committed(cluster: Cluster, topic: str) -> list[Any]:
 
 def stopped(program: subprocess.Popen[bytes]) -> str:
     program.send_signal(signal.SIGTERM)
-    told, errors = program.communicate(timeout=PATIENCE_S)
+    output, errors = program.communicate(timeout=PATIENCE_S)
     assert program.returncode == 0, errors.decode()
-    return told.decode()
+    return output.decode()
 
 
 def test_each_order_is_priced_and_shipped_once_or_is_a_dead_letter(start: Start, cluster: Cluster) -> None:

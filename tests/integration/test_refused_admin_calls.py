@@ -145,13 +145,13 @@ def refused(admin: Admin, call: Callable[[Admin], Any]) -> bool:
     """True if a right was missing: the call raises that, or its result has it for each part."""
     began = time.monotonic()
     try:
-        told = call(admin)
+        answer = call(admin)
     except AuthorizationFailedError:
-        told = None
+        answer = None
     assert time.monotonic() - began < LIMIT_S
-    if told is None:
+    if answer is None:
         return True
-    parts = list(told.values()) if isinstance(told, dict) else told if isinstance(told, tuple) else ()
+    parts = list(answer.values()) if isinstance(answer, dict) else answer if isinstance(answer, tuple) else ()
     errors = [getattr(part, "error", part) for part in parts]
     return bool(errors) and all(map(is_refusal, errors))
 

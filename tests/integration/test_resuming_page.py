@@ -64,8 +64,8 @@ def run_crashing(folder: Path, name: str, done: str) -> Path:
             )
         try:
             if where != "nowhere":
-                _, told = process.communicate(timeout=60)
-                assert process.returncode == 9, told
+                _, printed = process.communicate(timeout=60)
+                assert process.returncode == 9, printed
                 assert 0 < count(folder, output, done) < COUNT
                 continue
             deadline = time.monotonic() + 60

@@ -94,12 +94,12 @@ def test_who_has_no_password_or_a_wrong_one_is_told_so_and_gets_nothing(cluster:
     with Admin(cluster.bootstrap, tls_ca=who["tls_ca"]) as admin, pytest.raises(AuthenticationRequiredError):
         admin.list_topics()
     wrong = {"tls_ca": who["tls_ca"], "username": "admin", "password": "a guess"}
-    told = "user 'admin' by SCRAM-SHA-256 cannot log in: .*the user's name or the password is wrong"
-    with Producer(cluster.bootstrap, **wrong) as producer, pytest.raises(SaslAuthenticationFailedError, match=told):
+    message = "user 'admin' by SCRAM-SHA-256 cannot log in: .*the user's name or the password is wrong"
+    with Producer(cluster.bootstrap, **wrong) as producer, pytest.raises(SaslAuthenticationFailedError, match=message):
         producer.send("anything", b"v").result()
     with (
         Consumer(cluster.bootstrap, group_id="g", **wrong) as consumer,
-        pytest.raises(SaslAuthenticationFailedError, match=told),
+        pytest.raises(SaslAuthenticationFailedError, match=message),
     ):
         consumer.subscribe(["anything"])
     with (

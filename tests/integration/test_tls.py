@@ -106,9 +106,9 @@ class Writers:
 
     def _kafka(self) -> None:
         producer = KafkaProducer(self.secured.kafka(**{"enable.idempotence": True}))
-        told: Callable[..., None] = lambda error, _: self.failed.append(error) if error else None  # noqa: E731
+        on_delivery: Callable[..., None] = lambda error, _: self.failed.append(error) if error else None  # noqa: E731
         while not self._ended.wait(0.01):
-            producer.produce("orders", b"kafka", on_delivery=told)
+            producer.produce("orders", b"kafka", on_delivery=on_delivery)
             producer.poll(0)
             self.written["kafka"] += 1
         producer.flush(60)

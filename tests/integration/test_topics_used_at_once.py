@@ -73,10 +73,10 @@ def used_at_once(address: str, number: int) -> tuple[str, int]:
         wanted = CreateTopicsRequest(topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=3)])
         (made,) = near.ask(wanted, 5, CreateTopicsResponse).topics
         assert made.error_code == 0, made
-        told = near.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9, MetadataResponse)
-    (partition,) = told.topics[0].partitions
+        answer = near.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9, MetadataResponse)
+    (partition,) = answer.topics[0].partitions
     assert partition.error_code == 0, "the node that made it tells of its leader"
-    leader = next(broker for broker in told.brokers if broker.node_id == partition.leader_id)
+    leader = next(broker for broker in answer.brokers if broker.node_id == partition.leader_id)
     with KafkaSocket(f"{leader.host}:{leader.port}") as far:
         return use.__name__, use(far, topic)
 

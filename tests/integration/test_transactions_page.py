@@ -89,8 +89,8 @@ def test_each_word_is_shouted_once_though_the_program_is_killed(programs: Path, 
             wait_until(lambda before=before: len(committed(cluster, "shouts")) > before, PATIENCE_S)
         finally:
             program.send_signal(number)
-            _, told = program.communicate(timeout=PATIENCE_S)
-        assert number == signal.SIGKILL or (program.returncode, told) == (0, b"")
+            _, output = program.communicate(timeout=PATIENCE_S)
+        assert number == signal.SIGKILL or (program.returncode, output) == (0, b"")
     program = subprocess.Popen([sys.executable, "shout.py"], cwd=programs, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: len(committed(cluster, "shouts")) >= 3 * COUNT, PATIENCE_S)

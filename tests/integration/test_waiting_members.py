@@ -61,18 +61,18 @@ def new_member(socket: KafkaSocket, group: str) -> str:
     """The id of a member that may join."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
-        told = socket.ask(join(group), JOIN, JoinGroupResponse)
-        if told.error_code == NEEDS_ID:
-            return told.member_id
-        assert told.error_code in (LOADING, UNAVAILABLE, NOT_COORDINATOR) and time.monotonic() < deadline, told
+        answer = socket.ask(join(group), JOIN, JoinGroupResponse)
+        if answer.error_code == NEEDS_ID:
+            return answer.member_id
+        assert answer.error_code in (LOADING, UNAVAILABLE, NOT_COORDINATOR) and time.monotonic() < deadline, answer
         time.sleep(0.05)
 
 
 def stable_group(socket: KafkaSocket, group: str, rebalance_ms: int = REBALANCE_MS) -> str:
     """The id of its only member, which is in generation 1 and will not join again."""
     member = new_member(socket, group)
-    told = socket.ask(join(group, member, rebalance_ms), JOIN, JoinGroupResponse)
-    assert (told.error_code, told.generation_id) == (0, 1)
+    answer = socket.ask(join(group, member, rebalance_ms), JOIN, JoinGroupResponse)
+    assert (answer.error_code, answer.generation_id) == (0, 1)
     synced = SyncGroupRequest(
         group_id=group,
         generation_id=1,
@@ -86,8 +86,8 @@ def stable_group(socket: KafkaSocket, group: str, rebalance_ms: int = REBALANCE_
 
 
 def member_count(socket: KafkaSocket, group: str) -> int:
-    (told,) = socket.ask(DescribeGroupsRequest(groups=[group]), DESCRIBE, DescribeGroupsResponse).groups
-    return len(told.members)
+    (answer,) = socket.ask(DescribeGroupsRequest(groups=[group]), DESCRIBE, DescribeGroupsResponse).groups
+    return len(answer.members)
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
@@ -104,10 +104,10 @@ def test_a_join_that_waits_is_not_idle_and_its_connection_waits_with_it(cluster:
         began = time.monotonic()
         joining = second.send(join("g", member), JOIN)
         behind = second.send(HeartbeatRequest(group_id="g", generation_id=2, member_id=member), HEARTBEAT)
-        told = second.answer_to(joining, JOIN, JoinGroupResponse)
+        found = second.answer_to(joining, JOIN, JoinGroupResponse)
         waited_ms = (time.monotonic() - began) * 1000
-        assert (told.error_code, told.generation_id, told.leader) == (0, 2, member)
-        assert [one.member_id for one in told.members] == [member], "the other one did not join again in time"
+        assert (found.error_code, found.generation_id, found.leader) == (0, 2, member)
+        assert [one.member_id for one in found.members] == [member], "the other one did not join again in time"
         assert IDLE_MS * 2 < REBALANCE_MS - 100 < waited_ms
         assert second.answer_to(behind, HEARTBEAT, HeartbeatResponse).error_code == 0
         assert first.is_closed(), "the first one was idle meanwhile"
@@ -126,8 +126,8 @@ def test_a_client_that_leaves_while_it_waits_holds_up_nobody(cluster: Cluster) -
         eventually(lambda: member_count(stays, "g") == 3)
         call.cancel()
         leaving.close()
-        told = stays.ask(join("g", member, 60_000), JOIN, JoinGroupResponse)
-        assert (told.error_code, told.generation_id) == (0, 2)
+        answer = stays.ask(join("g", member, 60_000), JOIN, JoinGroupResponse)
+        assert (answer.error_code, answer.generation_id) == (0, 2)
 
 
 def test_what_waits_when_the_node_stops_is_told_to_ask_another_one(cluster: Cluster) -> None:
@@ -149,8 +149,8 @@ def test_what_waits_when_the_node_stops_is_told_to_ask_another_one(cluster: Clus
             assert second.answer_to(joining, JOIN, JoinGroupResponse).error_code == NOT_COORDINATOR
             failed = call.exception(TIMEOUT_S)
             assert isinstance(failed, grpc.RpcError)
-            told = error_in_trailer(failed.trailing_metadata(), failed.details())  # type: ignore[attr-defined]
-            assert told is not None and told.code == NOT_COORDINATOR
+            error = error_in_trailer(failed.trailing_metadata(), failed.details())  # type: ignore[attr-defined]
+            assert error is not None and error.code == NOT_COORDINATOR
         finally:
             stopping.join(TIMEOUT_S)
 

@@ -111,9 +111,12 @@ def change_levels(run: Run[Options], tools: Tools, admin: Admin) -> None:
         if found is None or found.level != level:
             run.report.wrong(what, f"{name} is {found.level if found is not None else None}, not {level}")
 
-    told = tools.run("features describe", FEATURES, "describe")
-    if not re.search(r"Feature: group\.version\s.*FinalizedVersionLevel: 1\b", told) or "metadata.version" not in told:
-        run.report.wrong("features describe", told)
+    printed = tools.run("features describe", FEATURES, "describe")
+    if (
+        not re.search(r"Feature: group\.version\s.*FinalizedVersionLevel: 1\b", printed)
+        or "metadata.version" not in printed
+    ):
+        run.report.wrong("features describe", printed)
     lowers = "downgrade", "--feature", "metadata.version=1"
     tools.run("downgrade of metadata.version, dry run", FEATURES, *lowers, "--dry-run")
     expect("a dry run", "metadata.version", 2)

@@ -142,7 +142,7 @@ def test_go_loses_and_reorders_nothing_while_leaders_are_killed(client: str, clu
         cluster.start(first)
         second = kill_leader(cluster, "from-go")
         producer.feed(range(2 * COUNT, 3 * COUNT))
-        told = producer.end()
+        shown = producer.end()
         cluster.start(second)
 
         acked, found = producer.lines(), written(cluster, "from-go")
@@ -151,7 +151,7 @@ def test_go_loses_and_reorders_nothing_while_leaders_are_killed(client: str, clu
         for partition in range(PARTITIONS):
             numbers = [int(value.split()[1]) for p, _, value in acked if p == partition]
             assert numbers == sorted(numbers)
-        counted = re.fullmatch(r"(\d+) lines acked, (\d+) retries, (\d+) lines may be there twice\n", told)
+        counted = re.fullmatch(r"(\d+) lines acked, (\d+) retries, (\d+) lines may be there twice\n", shown)
         assert counted is not None
         assert (int(counted[1]), int(counted[2]) > 0) == (3 * COUNT, True)
         assert len(found) - len(acked) <= int(counted[3])

@@ -30,13 +30,13 @@ from penstock.wire.consumer_protocol import (
 from tests.interop.matrix.clients import java_jars
 from tests.interop.matrix.installs import MissingError
 from tests.support.group_log import batch_of, in_a_log, written_batches
-from tests.support.kafka_json import told_record
+from tests.support.kafka_json import json_record
 from tests.support.kafka_messages import drawn
 
 OF_EACH_TYPE = 12
 NAMES = ("t", "topic.of-a_long name ä", "")
 BATCH_BYTES = 20_000
-TOLD = re.compile(r"\| offset: \d+ .*? key: (\{.*?\}\}) payload: (.*)")
+PRINTED_LINE = re.compile(r"\| offset: \d+ .*? key: (\{.*?\}\}) payload: (.*)")
 
 
 def drawn_record(kind: Any, random: Random) -> tuple[Any, Any]:
@@ -82,8 +82,8 @@ def test_kafkas_tool_reads_every_type_as_we_mean_it(tmp_path: Path) -> None:
         [*tool, "--offsets-decoder", "--files", str(segment)], capture_output=True, timeout=120, check=True
     )
 
-    told = [match.groups() for match in TOLD.finditer(done.stdout.decode())]
-    found = [[json.loads(key), None if value == "<DELETE>" else json.loads(value)] for key, value in told]
-    assert found == [told_record(*record) for record in records]
+    printed = [match.groups() for match in PRINTED_LINE.finditer(done.stdout.decode())]
+    found = [[json.loads(key), None if value == "<DELETE>" else json.loads(value)] for key, value in printed]
+    assert found == [json_record(*record) for record in records]
     assert b"producerId: 7 producerEpoch: 3 partitionLeaderEpoch: -1 isTransactional: true" in done.stdout
     assert b"endTxnMarker: COMMIT coordinatorEpoch: 2" in done.stdout

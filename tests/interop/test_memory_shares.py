@@ -52,12 +52,12 @@ def commit(cluster: Cluster, user: str, group_id: str, note: str = "") -> int:
     )
     offsets = [TopicPartition("orders", number, 1, note) for number in range(PARTITIONS)]
     try:
-        told = consumer.commit(offsets=offsets, asynchronous=False)
+        answer = consumer.commit(offsets=offsets, asynchronous=False)
     except KafkaException as error:
         return int(error.args[0].code())
     finally:
         consumer.close()
-    return next((int(one.error.code()) for one in told or () if one.error is not None), 0)
+    return next((int(one.error.code()) for one in answer or () if one.error is not None), 0)
 
 
 def held(cluster: Cluster) -> dict[str, float]:

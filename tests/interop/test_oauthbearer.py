@@ -97,8 +97,8 @@ def test_librdkafka(stage: Stage) -> None:
 
 
 def test_librdkafka_is_told_of_a_token_that_does_not_count(stage: Stage) -> None:
-    told = round_trips.error_of_confluent(rdkafka(stage, stage.token(aud="another")))
-    assert told.code() == KafkaError._AUTHENTICATION
+    error = round_trips.error_of_confluent(rdkafka(stage, stage.token(aud="another")))
+    assert error.code() == KafkaError._AUTHENTICATION
 
 
 def test_kafka_python(stage: Stage) -> None:

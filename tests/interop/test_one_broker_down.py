@@ -43,17 +43,17 @@ def test_a_client_of_kafka_makes_a_topic_commits_a_transaction_and_reads_it_in_a
     assert len(partitions) == PARTITIONS and all(len(partition.replicas) == 3 for partition in partitions)
 
 
-def told(cluster: Cluster, *words: object) -> None:
+def done_by(cluster: Cluster, *words: object) -> None:
     """The command, which succeeds."""
     done = penstock(*words, bootstrap=cluster.bootstrap)
     assert done.returncode == 0, done.stderr.decode()
 
 
 def test_operators_go_on_and_the_dead_node_gets_its_share_when_it_is_back(cluster: Cluster) -> None:
-    told(cluster, "topics", "create", "orders", "-p", PARTITIONS, "-r", 3)
-    told(cluster, "topics", "create", "by-hand", "--replica-assignment", f"{DEAD}:0")
-    told(cluster, "topics", "alter", "orders", "-p", PARTITIONS + 3)
-    told(cluster, "cluster", "balance", "--dry-run")
+    done_by(cluster, "topics", "create", "orders", "-p", PARTITIONS, "-r", 3)
+    done_by(cluster, "topics", "create", "by-hand", "--replica-assignment", f"{DEAD}:0")
+    done_by(cluster, "topics", "alter", "orders", "-p", PARTITIONS + 3)
+    done_by(cluster, "cluster", "balance", "--dry-run")
     drained = penstock("brokers", "drain", DEAD, "--dry-run", bootstrap=cluster.bootstrap)
     assert drained.returncode and b"start another broker first" in drained.stderr, "two brokers have no room for three"
     with Admin(cluster.bootstrap) as admin:
@@ -65,7 +65,7 @@ def test_operators_go_on_and_the_dead_node_gets_its_share_when_it_is_back(cluste
             lambda: all(len(p.isr) == len(p.replicas) for t in admin.describe_topics() for p in t.partitions), WAIT_S
         )
         assert not any(partition.replicas[0] == DEAD for partition in admin.describe_topic("orders").partitions)
-        told(cluster, "cluster", "balance")
+        done_by(cluster, "cluster", "balance")
         leaders = [p.replicas[0] for t in admin.describe_topics() for p in t.partitions]
         assert max(map(leaders.count, range(3))) - min(map(leaders.count, range(3))) <= 1, leaders
         assert admin.list_partition_reassignments() == {}

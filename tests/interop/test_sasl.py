@@ -122,8 +122,8 @@ def test_a_client_logs_in_over_tls(secure: tuple[Cluster, str], mechanism: str) 
 
 
 def test_a_wrong_password_is_told_to_each_client_in_its_own_words(cluster: Cluster) -> None:
-    told = round_trips.error_of_confluent(rdkafka(cluster, MECHANISMS[0], password="wrong"))
-    assert told.code() == KafkaError._AUTHENTICATION
+    error = round_trips.error_of_confluent(rdkafka(cluster, MECHANISMS[0], password="wrong"))
+    assert error.code() == KafkaError._AUTHENTICATION
     assert (
         round_trips.by_kafka_python(python(cluster, MECHANISMS[0], password="wrong"), "t", within_ms=REFUSED_MS)
         == REFUSED
@@ -139,8 +139,8 @@ def test_users_that_a_client_of_kafka_sets_log_in_and_those_that_it_deletes_do_n
     admin.alter_user_scram_credentials([UserScramCredentialUpsertion("carl", sha_512, b"carls")])["carl"].result(
         TIMEOUT_S
     )
-    told = admin.describe_user_scram_credentials(["carl"])["carl"].result(TIMEOUT_S)
-    found = [(one.mechanism, one.iterations) for one in told.scram_credential_infos]
+    answer = admin.describe_user_scram_credentials(["carl"])["carl"].result(TIMEOUT_S)
+    found = [(one.mechanism, one.iterations) for one in answer.scram_credential_infos]
     assert found == [(ScramMechanism.SCRAM_SHA_512, 8192)]
     everybody = admin.describe_user_scram_credentials().result(TIMEOUT_S)
     assert sorted(everybody) == sorted([USER, ODD_USER, "carl"])

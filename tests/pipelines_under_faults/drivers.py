@@ -52,8 +52,8 @@ class Drivers:
         """The job's result; SystemExit with the end of its log if it failed."""
         stdout, _ = process.communicate()
         if process.returncode:
-            told = last_lines(self._lake / f"{job}.log")
-            raise SystemExit("\n".join([f"{job} ended with {process.returncode}:", *told]))
+            lines = last_lines(self._lake / f"{job}.log")
+            raise SystemExit("\n".join([f"{job} ended with {process.returncode}:", *lines]))
         found: dict[str, Any] = json.loads(stdout.splitlines()[-1])
         return found
 

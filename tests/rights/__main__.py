@@ -39,9 +39,9 @@ def play(run: Run[Options]) -> None:
 def line(found: Outcome) -> str:
     right = found.without
     without = "all rights" if right is None else f"without {right.operation.value} on {right.resource_type.value}"
-    told = found.text.splitlines()[0] if found.text else "works"
+    shown = found.text.splitlines()[0] if found.text else "works"
     trouble = f"WRONG ({found.trouble}): " if found.trouble else ""
-    return f"{found.role:24} {without:36} {found.tool.name:44} {found.seconds:5.1f} s  {trouble}{told}"
+    return f"{found.role:24} {without:36} {found.tool.name:44} {found.seconds:5.1f} s  {trouble}{shown}"
 
 
 @contextmanager

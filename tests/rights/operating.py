@@ -192,19 +192,19 @@ def _asks(question: Callable[[AdminClient], Any]) -> Callable[[Stage, Who], None
     return run
 
 
-def _topics_told(admin: AdminClient) -> None:
+def _topics_listed(admin: AdminClient) -> None:
     assert admin.list_topics(timeout=LIMIT_S * 2).brokers
 
 
 def _configs(admin: AdminClient) -> None:
-    (told,) = admin.describe_configs([ConfigResource("topic", ORDERS)]).values()
-    told.result(LIMIT_S * 2)
+    (described,) = admin.describe_configs([ConfigResource("topic", ORDERS)]).values()
+    described.result(LIMIT_S * 2)
 
 
 def _group_offsets(admin: AdminClient) -> None:
     asked = [confluent_kafka.ConsumerGroupTopicPartitions(LAGGING)]
-    (told,) = admin.list_consumer_group_offsets(asked).values()
-    told.result(LIMIT_S * 2)
+    (found,) = admin.list_consumer_group_offsets(asked).values()
+    found.result(LIMIT_S * 2)
 
 
 def _groups(admin: AdminClient) -> None:
@@ -228,7 +228,7 @@ def _acls(stage: Stage, who: Who) -> None:
 
 
 MIRROR_SOURCE: Final = (
-    Tool("topics", _asks(_topics_told), (), is_kafka=True),
+    Tool("topics", _asks(_topics_listed), (), is_kafka=True),
     Tool("records", read_by_kafka_python(is_member=False), ((Operation.READ, TOPIC),), is_kafka=True),
     Tool("the topics' configuration", _asks(_configs), ((Operation.DESCRIBE_CONFIGS, TOPIC),), is_kafka=True),
     Tool("groups", _asks(_groups), (), is_kafka=True),

@@ -25,8 +25,8 @@ def _command(*words: str) -> Callable[[Stage, Who], None]:
     """A command; GROUP stands for a group of its own."""
 
     def run(stage: Stage, who: Who) -> None:
-        told = who.command(*(GROUP + stage.own_name() if word == GROUP else word for word in words))
-        assert told
+        outcome = who.command(*(GROUP + stage.own_name() if word == GROUP else word for word in words))
+        assert outcome
 
     return run
 

@@ -135,12 +135,12 @@ class BatchCampaign:
 
     # -- writers -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, life: Life, request: Any, told: Any) -> None:
+    def _ask(self, life: Life, request: Any, on_answer: Any) -> None:
         life.waits += 1
 
         def answered(answer: Any) -> None:
             life.waits -= 1
-            told(answer)
+            on_answer(answer)
 
         self.world.ask(request, answered)
 
@@ -158,7 +158,7 @@ class BatchCampaign:
     def _begin(self, life: Life) -> None:
         version, was_replaced = life.version, life.is_replaced
 
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             if isinstance(answer, ApiError):
                 self._refused(life, answer)
                 return
@@ -173,7 +173,7 @@ class BatchCampaign:
             is_late = life.version != version or life.decision is not None or life.is_over
             (self.zombies if is_late else life.writers).append(writer)
 
-        self._ask(life, BeginAtomicBatchRequest(life.application, version, TIMEOUT_MS, life.run), told)
+        self._ask(life, BeginAtomicBatchRequest(life.application, version, TIMEOUT_MS, life.run), on_answer)
 
     def _give_up(self, life: Life, writer: Writer) -> None:
         """As a task that failed: it aborts what it wrote, and no other's."""
@@ -197,7 +197,7 @@ class BatchCampaign:
         leader.guards[producer[0]] = guard, producer[1]
         writer.waits = True
 
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             writer.waits = False
             error = answer if isinstance(answer, ApiError) else answer.transactions[0].partitions[0].error
             if error is None and leader.takes(writer.identity, datum, guard):
@@ -209,7 +209,7 @@ class BatchCampaign:
                 writer.is_broken |= not isinstance(error, CoordinatorNotAvailableError)
 
         asked = TransactionPartitions(writer.name, *writer.identity, (partition,), False, True)
-        self.world.ask(AddPartitionsToTxnRequest((asked,)), told)
+        self.world.ask(AddPartitionsToTxnRequest((asked,)), on_answer)
 
     # -- ends ----------------------------------------------------------------------------------------------------------
 
@@ -226,28 +226,28 @@ class BatchCampaign:
     def _commit(self, life: Life, decision: Decision) -> None:
         was_replaced = life.is_replaced
 
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             if isinstance(answer, ApiError):
                 self._refused(life, answer, decision)
                 return
             self._done(life, was_replaced)
             if not answer.was_committed:
-                decision.told = True
+                decision.reported = True
             self._moved(life, decision.version)
 
         identities = tuple(one.identity for one in decision.writers)
-        self._ask(life, CommitAtomicBatchRequest(life.application, decision.version, identities, life.run), told)
+        self._ask(life, CommitAtomicBatchRequest(life.application, decision.version, identities, life.run), on_answer)
         if self.random.random() < 0.2:  # in the middle of its records
             self.world.failover()
             if self.random.random() < 0.5:
                 self.world.wait(TIMEOUT_MS)
 
     def _abort(self, life: Life) -> None:
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             if isinstance(answer, ProducerFencedError):
                 self._killed(life)
 
-        self._ask(life, AbortAtomicBatchRequest(life.application, life.version, life.run), told)
+        self._ask(life, AbortAtomicBatchRequest(life.application, life.version, life.run), on_answer)
         self.zombies += life.writers
         life.writers = []
 
@@ -256,7 +256,7 @@ class BatchCampaign:
             return
         if isinstance(error, InvalidTxnStateError):
             assert decision is not None
-            decision.told = False
+            decision.reported = False
             self._again(life)
             return
         assert isinstance(error, (ProducerFencedError, InvalidUpdateVersionError)), error
@@ -295,14 +295,14 @@ class BatchCampaign:
         for decision in self.decisions:
             ends = {one in committed for one in decision.writers if one.data}
             assert len(ends) < 2, "a part of a version is committed"
-            assert decision.told is not True or ends <= {True}, "told that it is committed, and it is not"
-            assert decision.told is not False or ends <= {False}, "told that it is not committed, and it is"
-            if decision.told or True in ends:
+            assert decision.reported is not True or ends <= {True}, "told that it is committed, and it is not"
+            assert decision.reported is not False or ends <= {False}, "told that it is not committed, and it is"
+            if decision.reported or True in ends:
                 before = by_version.setdefault((decision.application, decision.version), decision)
                 assert before is decision, "a version is committed twice"
         for known in self.known:
             asked = (one for one in self.decisions if (one.application, one.version) == known)
-            may_be = (one for one in asked if one.told is not False)
+            may_be = (one for one in asked if one.reported is not False)
             assert any(all(one in committed for one in each.writers if one.data) for each in may_be), (
                 "told that a version is committed, and no decision is"
             )

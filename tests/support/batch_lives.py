@@ -21,12 +21,12 @@ class Writer:
 
 @dataclass(eq=False)
 class Decision:
-    """One commit, asked until it is told. `told`: True for committed, False for refused."""
+    """One commit, asked until it is told. `reported`: True for committed, False for refused."""
 
     application: str
     version: int
     writers: tuple[Writer, ...]
-    told: bool | None = None
+    reported: bool | None = None
 
 
 @dataclass(eq=False)

@@ -29,9 +29,9 @@ def by_grpc(bootstrap: str, request: Any) -> Any:
         try:
             raw = call(request_codec(api).encode(request), timeout=TIMEOUT_S)
         except grpc.RpcError as error:
-            told = error_in_trailer(error.trailing_metadata(), error.details())  # type: ignore[attr-defined]
-            assert told is not None, error
-            raise told from None
+            found_error = error_in_trailer(error.trailing_metadata(), error.details())  # type: ignore[attr-defined]
+            assert found_error is not None, error
+            raise found_error from None
         return response_codec(api).decode(raw)
 
 

@@ -116,11 +116,11 @@ class Campaign:
     def _go_out(self, sender: tuple[Member | None, int, Any], answer: Any) -> None:
         member, number, request = sender
         if isinstance(answer, SyncGroupResponse):
-            self._told(request, answer)
+            self._note_assignment(request, answer)
         if member is not None and not self._chance(self.loss):
             self.after(self.random.randint(0, 40), lambda: member.on_answer(number, answer, self.now_ms))
 
-    def _told(self, request: SyncGroupRequest, answer: SyncGroupResponse) -> None:
+    def _note_assignment(self, request: SyncGroupRequest, answer: SyncGroupResponse) -> None:
         instance, _, number = request.member_id.partition("-")  # the client's name instead for a dynamic member
         owner = instance if instance.startswith("i") else f"{instance}-{number}"
         for partition in answer.assignment:
@@ -236,10 +236,10 @@ class Campaign:
         group = self.core.group(GROUP)
         assert group.state is GroupState.STABLE, group
         assert group.members.keys() == {member.member_id for member in self.alive}, group
-        told = [(member.generation, member.assignment) for member in self.alive]
-        assert all(generation == group.generation and assigned is not None for generation, assigned in told), told
-        partitions = sorted(partition for _, assigned in told for partition in assigned or ())
-        assert partitions == list(range(PARTITIONS)), told
+        found = [(member.generation, member.assignment) for member in self.alive]
+        assert all(generation == group.generation and assigned is not None for generation, assigned in found), found
+        partitions = sorted(partition for _, assigned in found for partition in assigned or ())
+        assert partitions == list(range(PARTITIONS)), found
 
     def _check_gone(self) -> None:
         group = self.core.group(GROUP)

@@ -24,8 +24,8 @@ def check_consistent(core: ClassicGroupCore, group_id: str) -> None:
     assert (group.leader in group.members) if members else group.leader is None, group
     assert not group.pending.keys() & group.members.keys(), group
     assert group.not_synced <= group.members.keys(), group
-    told = sum(classic_member_bytes(member) + bytes_of(member.protocols) for member in members)
-    assert core.core.member_bytes == group.bytes == told + group.pending_bytes, group
+    total_bytes = sum(classic_member_bytes(member) + bytes_of(member.protocols) for member in members)
+    assert core.core.member_bytes == group.bytes == total_bytes + group.pending_bytes, group
     _check_state(core, group)
     for member in members:
         has_timer = core.timers.due_ms(("session", group_id, member.member_id)) is not None

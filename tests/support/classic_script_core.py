@@ -38,7 +38,7 @@ class OurCore:
         self._group = ""
         self._speakers = Speakers()
         self._waiting: dict[int, Step] = {}
-        self._told: list[Answer] = []
+        self._answers: list[Answer] = []
 
     def act(self, group: str, step: Step) -> None:
         if group != self._group:
@@ -46,15 +46,15 @@ class OurCore:
         if step.what == "wait":
             self.core.advance(step.fields["ms"])
         elif step.what in ("describe", "commit"):
-            self._told.append(getattr(self, f"_{step.what}")(step))
+            self._answers.append(getattr(self, f"_{step.what}")(step))
         else:
             request = getattr(self, f"_{step.what}")(step)
             self._waiting[self.core.send(request, Client(step.who, "/127.0.0.1"))] = step
         self.core.advance(1)
 
     def answers(self) -> Iterable[Answer]:
-        yield from self._told
-        self._told = []
+        yield from self._answers
+        self._answers = []
         for ticket, step in list(self._waiting.items()):
             if ticket in self.core.answers:
                 del self._waiting[ticket]
@@ -131,8 +131,8 @@ class OurCore:
         errors = ["NONE" if one.error is None else one.error.kafka_name for one in answer.members]
         if "version" in step.fields:
             return Answer(step.who, "leave", errors[0], {"members": ()})
-        told = zip(answer.members, errors, strict=True)
-        members = tuple((one.member_id and "m", one.group_instance_id, error) for one, error in told)
+        answered = zip(answer.members, errors, strict=True)
+        members = tuple((one.member_id and "m", one.group_instance_id, error) for one, error in answered)
         return Answer(step.who, "leave", "NONE", {"members": members})
 
     def _commit(self, step: Step) -> Answer:
@@ -162,8 +162,10 @@ class OurCore:
         if not isinstance(group, ClassicGroup):
             fields = {"state": "Dead", "protocol": ("", ""), "members": frozenset()}
             return Answer(step.who, "describe", "NONE", fields)
-        told = self.core.core.described(self.core.turn(), group)
-        members = [(one.member_id, one.group_instance_id, one.metadata, one.assignment_bytes) for one in told.members]
-        protocol = (told.protocol_type, told.protocol_name)
-        fields = {"state": told.state, "protocol": protocol, "members": unordered(members)}
+        described = self.core.core.described(self.core.turn(), group)
+        members = [
+            (one.member_id, one.group_instance_id, one.metadata, one.assignment_bytes) for one in described.members
+        ]
+        protocol = (described.protocol_type, described.protocol_name)
+        fields = {"state": described.state, "protocol": protocol, "members": unordered(members)}
         return Answer(step.who, "describe", "NONE", fields)

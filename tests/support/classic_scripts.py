@@ -30,8 +30,8 @@ class Step(NamedTuple):
     fields: Mapping[str, Any] = {}
 
     def __str__(self) -> str:
-        told = " ".join(f"{name}={brief(value)}" for name, value in self.fields.items())
-        return " ".join(part for part in (self.who, self.what, told) if part)
+        fields = " ".join(f"{name}={brief(value)}" for name, value in self.fields.items())
+        return " ".join(part for part in (self.who, self.what, fields) if part)
 
 
 def S(who: str, what: str, **fields: Any) -> Step:

@@ -52,8 +52,8 @@ def _script_lines(side: Side, group: str, steps: list[Step]) -> Iterable[str]:
         side.act(group, step)
         yield str(step)
         for answer in sorted(side.answers(), key=lambda one: one.who):
-            told = " ".join(f"{name}={_shown(value, names)}" for name, value in answer.fields.items())
-            yield "  " + f"{answer.who} {answer.what}: {answer.error} {told}".strip()
+            fields = " ".join(f"{name}={_shown(value, names)}" for name, value in answer.fields.items())
+            yield "  " + f"{answer.who} {answer.what}: {answer.error} {fields}".strip()
 
 
 def _shown(value: Any, names: dict[str, str]) -> str:

@@ -35,11 +35,11 @@ def ask(server: str, bootstrap: str, topic: str, place: Path, code: str = "", **
     command = [sys.executable, "-m", "tests.support.connect_client", server, bootstrap, topic, str(place)]
     # SPARK_TESTING: a server that it starts takes a free port
     known = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_TESTING": "1", **environment}
-    told = subprocess.run(
+    done = subprocess.run(
         [*command, *filter(None, [code])], cwd=place, env=known, capture_output=True, text=True, check=False
     )
-    assert told.returncode == 0, told.stderr
-    answer: dict[str, Any] = json.loads(told.stdout)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
     assert answer["session"] == "pyspark.sql.connect.session"
     return answer
 
@@ -53,7 +53,7 @@ def main(server: str, bootstrap: str, topic: str, directory: Path, code: str) ->
     for key, value in SETTINGS.items() if server.startswith("local") else ():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    told: dict[str, Any] = {"session": type(spark).__module__}
+    found: dict[str, Any] = {"session": type(spark).__module__}
     options = {"bootstrap": bootstrap, "topic": topic}
 
     def topic_frame() -> DataFrame:
@@ -63,28 +63,28 @@ def main(server: str, bootstrap: str, topic: str, directory: Path, code: str) ->
         try:
             topic_frame().count()
         except PySparkException as error:
-            told["before"] = error.getCondition()
+            found["before"] = error.getCondition()
         exec(code, {"spark": spark})
     rows = spark.range(3).selectExpr("string(id + 10) AS value")
     rows.write.format("penstock").options(**options).mode("append").save()
-    told["read"] = sorted(int(row.value) for row in topic_frame().select("value").collect())
+    found["read"] = sorted(int(row.value) for row in topic_frame().select("value").collect())
     try:
         spark.read.format("penstock").options(bootstrap=bootstrap, subscrib=topic).load().count()
     except PySparkException as error:
-        told["mistake"] = first_line(error)
+        found["mistake"] = first_line(error)
     stream = spark.readStream.format("penstock").options(**options, startingOffsets="earliest").load()
     writer = stream.writeStream.format("parquet").option("path", str(directory / "table"))
     try:
         query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(availableNow=True).start()
         query.awaitTermination()
-        told["streamed"] = spark.read.parquet(str(directory / "table")).count()
+        found["streamed"] = spark.read.parquet(str(directory / "table")).count()
     except PySparkException as error:
-        told["stream_error"] = str(error)
+        found["stream_error"] = str(error)
     if not code:
-        told["totals"] = [total(stream, options, directory / "totals") for _ in range(2)]
-        told["after"] = sorted(int(row.value) for row in topic_frame().select("value").collect())
+        found["totals"] = [total(stream, options, directory / "totals") for _ in range(2)]
+        found["after"] = sorted(int(row.value) for row in topic_frame().select("value").collect())
     spark.stop()
-    return told
+    return found
 
 
 def total(stream: DataFrame, options: dict[str, str], checkpoint: Path) -> int:

@@ -59,7 +59,7 @@ class Consumer:
     unsure: bool = True
     """The last answer was lost, or it has just joined: it says everything."""
     news: dict[str, Any] = field(default_factory=dict)
-    told: Partitions | None = None
+    reported: Partitions | None = None
     heard_ms: int = 0
 
     def reconcile(self, draw: Random | None) -> None:
@@ -82,20 +82,20 @@ class Consumer:
             }
             if self.names is None and self.regex is None:
                 says["subscribed_topic_names"] = ()
-        elif self.owned != self.told:
+        elif self.owned != self.reported:
             says["owned_partitions"] = grouped(self.owned)
         return ConsumerGroupHeartbeatRequest(
             group_id=GROUP, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id, **says
         )
 
-    def take(self, answer: ConsumerGroupHeartbeatResponse, told: Partitions) -> None:
-        self.epoch, self.unsure, self.news, self.told = answer.member_epoch, False, {}, told
+    def take(self, answer: ConsumerGroupHeartbeatResponse, reported: Partitions) -> None:
+        self.epoch, self.unsure, self.news, self.reported = answer.member_epoch, False, {}, reported
         if answer.assignment is not None:
             self.wanted = frozenset((one.topic_id, number) for one in answer.assignment for number in one.partitions)
 
     def forget(self) -> None:
         """It was fenced: it owns nothing, and joins again."""
-        self.epoch, self.owned, self.wanted, self.unsure, self.told = 0, NONE, NONE, True, None
+        self.epoch, self.owned, self.wanted, self.unsure, self.reported = 0, NONE, NONE, True, None
 
 
 def grouped(partitions: Partitions) -> tuple[TopicIdPartitions, ...]:
@@ -147,14 +147,14 @@ class Campaign:
             self.heartbeat(consumer)
 
     def heartbeat(self, consumer: Consumer, lost: bool = False, prompt: bool = False) -> None:
-        told = consumer.owned
+        reported = consumer.owned
         answer = self.ask(consumer)
         if answer is None:
             return
         if lost:
             consumer.unsure = True
             return
-        consumer.take(answer, told)
+        consumer.take(answer, reported)
         if prompt or self.draw.random() < 0.8:
             consumer.reconcile(None if prompt else self.draw)
 

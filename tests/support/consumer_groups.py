@@ -185,7 +185,7 @@ class ConsumerHere:
         self.epoch = 0
         self.fields: dict[str, Any] = {"subscribed_topic_names": tuple(names), **fields}
         self.owned: tuple[TopicIdPartitions, ...] = ()
-        self.told = False
+        self.is_known = False
         """True if the coordinator knows `owned`."""
         self.client = CLIENT
 
@@ -193,7 +193,7 @@ class ConsumerHere:
         fields: dict[str, Any] = {"instance_id": self.fields.get("instance_id")}
         if full or self.epoch == 0:
             fields = {"rebalance_timeout_ms": REBALANCE_MS, "owned_partitions": self.owned, **self.fields}
-        elif not self.told:
+        elif not self.is_known:
             fields["owned_partitions"] = self.owned
         return ConsumerGroupHeartbeatRequest(
             **{"group_id": self.group_id, "member_id": self.member_id, "member_epoch": self.epoch, **fields, **other}
@@ -201,11 +201,11 @@ class ConsumerHere:
 
     def beat(self, full: bool = False, **other: Any) -> ConsumerGroupHeartbeatResponse:
         answer: ConsumerGroupHeartbeatResponse = self.shard.send(self.request(full, **other), self.client)
-        self.told = True
+        self.is_known = True
         self.epoch = answer.member_epoch
         if answer.assignment is not None and answer.assignment != self.owned:
             self.owned = answer.assignment
-            self.told = False
+            self.is_known = False
         return answer
 
     def subscribe(self, *names: str) -> ConsumerGroupHeartbeatResponse:
@@ -214,7 +214,7 @@ class ConsumerHere:
 
     def leave(self, epoch: int = -1) -> None:
         self.shard.send(self.request(member_epoch=epoch, owned_partitions=None))
-        self.epoch, self.owned, self.told = 0, (), False
+        self.epoch, self.owned, self.is_known = 0, (), False
 
     @property
     def partitions(self) -> set[tuple[str, int]]:
@@ -224,9 +224,9 @@ class ConsumerHere:
 def settle(*members: ConsumerHere, rounds: int = 6) -> int:
     """Heartbeats of all in turn, until nobody's epoch or partitions change; how many rounds that took."""
     for count in range(rounds):
-        before = [(member.epoch, member.owned, member.told) for member in members]
+        before = [(member.epoch, member.owned, member.is_known) for member in members]
         for member in members:
             member.beat()
-        if before == [(member.epoch, member.owned, member.told) for member in members]:
+        if before == [(member.epoch, member.owned, member.is_known) for member in members]:
             return count
     raise AssertionError(f"not settled after {rounds} rounds")

@@ -48,7 +48,7 @@ class Beat(NamedTuple):
     version: int = 1
 
 
-class Told(NamedTuple):
+class BeatAnswer(NamedTuple):
     error: str
     epoch: int = 0
     member_id: str = ""
@@ -56,7 +56,7 @@ class Told(NamedTuple):
 
 
 class Speaker(Protocol):
-    def beat(self, group_id: str, member_id: str, epoch: int, fields: dict[str, Any], version: int) -> Told: ...
+    def beat(self, group_id: str, member_id: str, epoch: int, fields: dict[str, Any], version: int) -> BeatAnswer: ...
 
 
 def joins(member_id: str, *names: str, **fields: Any) -> Beat:
@@ -194,19 +194,19 @@ class Transcript:
         fields = dict(beat.fields)
         if fields.get("owned") == "own":
             fields["owned"] = self.owned.get(beat.member_id, {})
-        told = self.speaker.beat(self.group_id, beat.member_id, epoch, fields, beat.version)
+        answer = self.speaker.beat(self.group_id, beat.member_id, epoch, fields, beat.version)
         said = " ".join(f"{name}={value!r}" for name, value in beat.fields.items())
         asked = f"{beat.member_id or '-'} {beat.epoch} {said}".rstrip()
-        if told.error:
-            return f"{asked}: {told.error}"
-        if self.first is None and told.epoch > 0:
-            self.first = told.epoch
-        self.epochs[beat.member_id] = told.epoch
-        if told.assignment is not None:
-            self.owned[beat.member_id] = told.assignment
-        shown = told.epoch if told.epoch < 0 else told.epoch - (self.first or 0) + 1
-        counts = None if told.assignment is None else {name: len(found) for name, found in told.assignment.items()}
-        who = told.member_id if beat.member_id else "made"
+        if answer.error:
+            return f"{asked}: {answer.error}"
+        if self.first is None and answer.epoch > 0:
+            self.first = answer.epoch
+        self.epochs[beat.member_id] = answer.epoch
+        if answer.assignment is not None:
+            self.owned[beat.member_id] = answer.assignment
+        shown = answer.epoch if answer.epoch < 0 else answer.epoch - (self.first or 0) + 1
+        counts = None if answer.assignment is None else {name: len(found) for name, found in answer.assignment.items()}
+        who = answer.member_id if beat.member_id else "made"
         return f"{asked}: epoch={shown} member={who} assignment={counts}"
 
 
@@ -223,7 +223,7 @@ class OurCore:
         self.shard = ConsumerShard(TopicsHere(**TOPICS))
         self.ids = {name: facts.topic_id for name, facts in self.shard.topics.facts.items()}
 
-    def beat(self, group_id: str, member_id: str, epoch: int, fields: dict[str, Any], version: int) -> Told:
+    def beat(self, group_id: str, member_id: str, epoch: int, fields: dict[str, Any], version: int) -> BeatAnswer:
         said = dict(fields)
         owned: Held | None = said.pop("owned", None)
         rows = None if owned is None else tuple(TopicIdPartitions(self.ids[name], owned[name]) for name in owned)
@@ -233,8 +233,8 @@ class OurCore:
         try:
             answer = self.shard.send(request)
         except ApiError as error:
-            return Told(error.kafka_name)
-        return Told("", answer.member_epoch, answer.member_id, _held(answer.assignment, self.ids))
+            return BeatAnswer(error.kafka_name)
+        return BeatAnswer("", answer.member_epoch, answer.member_id, _held(answer.assignment, self.ids))
 
 
 class RealKafka:
@@ -250,7 +250,7 @@ class RealKafka:
         ):
             time.sleep(0.2)
 
-    def beat(self, group_id: str, member_id: str, epoch: int, fields: dict[str, Any], version: int) -> Told:
+    def beat(self, group_id: str, member_id: str, epoch: int, fields: dict[str, Any], version: int) -> BeatAnswer:
         said = dict(fields)
         owned: Held | None = said.pop("owned", None)
         rows = ConsumerGroupHeartbeatRequestTopicPartitions
@@ -265,9 +265,9 @@ class RealKafka:
         )
         answer = self._socket.ask(request, version, ConsumerGroupHeartbeatResponse)
         if answer.error_code:
-            return Told(ERRORS[answer.error_code].kafka_name)
+            return BeatAnswer(ERRORS[answer.error_code].kafka_name)
         found = None if answer.assignment is None else answer.assignment.topic_partitions
-        return Told("", answer.member_epoch, answer.member_id or "", _held(found, self.ids))
+        return BeatAnswer("", answer.member_epoch, answer.member_id or "", _held(found, self.ids))
 
 
 def _held(rows: Any, ids: dict[str, str]) -> Held | None:

@@ -72,7 +72,7 @@ class FakeMember:
     pattern: str = ""
     owned: Owned = field(default_factory=set)
     given: Owned = field(default_factory=set)
-    told: Owned | None = None
+    sent: Owned | None = None
 
 
 class FakeCoordinator:
@@ -190,8 +190,8 @@ class FakeCoordinator:
             others = [m for m in self.members.values() if m is not member]
             now = {p for p in target if not any(p in m.owned or p in m.given for m in others)}
         member.given = set(now)
-        assignment = None if member.told == now else _grouped(now)
-        member.told = now
+        assignment = None if member.sent == now else _grouped(now)
+        member.sent = now
         epoch = member.epoch = member.epoch or self.epoch
         return ConsumerGroupHeartbeatResponse(member.member_id, epoch, self.heartbeat_interval_ms, assignment)
 

@@ -145,10 +145,10 @@ class _Exchange:
         try:
             if is_call:
                 answer = await service.call(self._method, await self.up.get())
-                told, self.trailer = answer if isinstance(answer, Trailed) else (answer, ())
-                if isinstance(told, ApiError):
-                    raise told
-                self.down.put(told)
+                response, self.trailer = answer if isinstance(answer, Trailed) else (answer, ())
+                if isinstance(response, ApiError):
+                    raise response
+                self.down.put(response)
             else:
                 await service.stream(self._method, _Served(self))
         except ApiError as error:  # what of it gets through a trailer
@@ -220,8 +220,8 @@ class FakeChannel:
                 finally:
                     self._on_trailer(exchange.trailer)
         except TimeoutError:
-            told = f"{self._endpoint}: DEADLINE_EXCEEDED: no answer within {timeout_ms} ms"
-            raise RequestTimedOutError(told) from None
+            message = f"{self._endpoint}: DEADLINE_EXCEEDED: no answer within {timeout_ms} ms"
+            raise RequestTimedOutError(message) from None
         finally:
             exchange.cancel()
             del self._exchanges[exchange]

@@ -130,9 +130,9 @@ class FakeNode:
             await asyncio.gather(*(self._cluster.standing_still(result) for result in kept))
             return
         rest = pb.ProduceResponse(correlation_id=request.correlation_id, partitions=kept)
-        told = [result for result in answer.partitions if result not in kept]
+        answered = [result for result in answer.partitions if result not in kept]
         del answer.partitions[:]
-        answer.partitions.extend(told)
+        answer.partitions.extend(answered)
         answer.more_follows = True
 
         async def tell_rest() -> None:

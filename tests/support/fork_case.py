@@ -69,8 +69,8 @@ def grandchild(bootstrap: str, topic: str, parents: Any) -> str:
         producer.send(topic, b"child").result(PATIENCE_S)
         pid = os.fork()
         if not pid:
-            told = fresh(bootstrap, topic, parents)
-            os._exit(0 if told == "works" else 1)
+            outcome = fresh(bootstrap, topic, parents)
+            os._exit(0 if outcome == "works" else 1)
         _, status = os.waitpid(pid, 0)
         producer.send(topic, b"child").result(PATIENCE_S)
     return "works" if not status else f"the grandchild ended with {status}"
@@ -80,7 +80,7 @@ WORK = {"fresh": fresh, "inherited": inherited, "grandchild": grandchild}
 EXPECTED = {"fresh": "works", "inherited": "refused", "grandchild": "works"}
 
 
-def told_by(name: str, *arguments: Any) -> str:
+def outcome_of(name: str, *arguments: Any) -> str:
     try:
         return WORK[name](*arguments)
     except Exception as error:
@@ -90,7 +90,7 @@ def told_by(name: str, *arguments: Any) -> str:
 def tell(writer: Any, name: str, *arguments: Any) -> None:
     gc.enable()
     gc.collect()
-    writer.send(told_by(name, *arguments))
+    writer.send(outcome_of(name, *arguments))
 
 
 def by_multiprocessing(method: str, name: str, arguments: tuple[Any, ...]) -> str:
@@ -101,12 +101,12 @@ def by_multiprocessing(method: str, name: str, arguments: tuple[Any, ...]) -> st
         child.start()
     except TypeError as error:  # it must be pickled
         return "refused" if "belongs to the process that made it" in str(error) else repr(error)
-    told = reader.recv() if reader.poll(PATIENCE_S) else "HANGS"
+    outcome = reader.recv() if reader.poll(PATIENCE_S) else "HANGS"
     child.join(PATIENCE_S)
     if child.is_alive():
         child.kill()
-        return f"{told}, but does not end"
-    return told if not child.exitcode else f"{told}, exit code {child.exitcode}"
+        return f"{outcome}, but does not end"
+    return outcome if not child.exitcode else f"{outcome}, exit code {child.exitcode}"
 
 
 def by_os_fork(name: str, arguments: tuple[Any, ...]) -> str:
@@ -115,13 +115,13 @@ def by_os_fork(name: str, arguments: tuple[Any, ...]) -> str:
     if not pid:
         tell(writer, name, *arguments)
         sys.exit(0)
-    told = reader.recv() if reader.poll(PATIENCE_S) else "HANGS"
+    outcome = reader.recv() if reader.poll(PATIENCE_S) else "HANGS"
     deadline = time.monotonic() + PATIENCE_S
     while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
         if time.monotonic() > deadline:
             os.kill(pid, 9)
         time.sleep(0.01)
-    return told if not ended[1] else f"{told}, status {ended[1]}"
+    return outcome if not ended[1] else f"{outcome}, status {ended[1]}"
 
 
 class Busy:
@@ -158,9 +158,11 @@ def main(bootstrap: str, topic: str, method: str, parent: str, child: str) -> No
     busy = Busy(producer, topic) if parent == "busy" else None
     parents = (producer, promise) if child == "inherited" else None
     arguments = (bootstrap, topic, parents)
-    told = set()
+    printed = set()
     for _ in range(CHILDREN):
-        told.add(by_os_fork(child, arguments) if method == "os.fork" else by_multiprocessing(method, child, arguments))
+        printed.add(
+            by_os_fork(child, arguments) if method == "os.fork" else by_multiprocessing(method, child, arguments)
+        )
     began = time.monotonic()
     if busy is not None:
         busy.end()
@@ -176,8 +178,8 @@ def main(bootstrap: str, topic: str, method: str, parent: str, child: str) -> No
     worst_s = max(busy.worst_s if busy is not None else 0.0, time.monotonic() - began)
     if busy is not None and busy.error:
         after = busy.error
-    is_right = told == {EXPECTED[child]} and after == "works" and worst_s < SLOW_ACK_S
-    line = {"children": " | ".join(sorted(told)), "parent": after, "worst_s": round(worst_s, 2), "right": is_right}
+    is_right = printed == {EXPECTED[child]} and after == "works" and worst_s < SLOW_ACK_S
+    line = {"children": " | ".join(sorted(printed)), "parent": after, "worst_s": round(worst_s, 2), "right": is_right}
     sys.stdout.write(json.dumps(line) + "\n")
 
 

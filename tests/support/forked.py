@@ -16,13 +16,13 @@ def in_child(work: Callable[[], object]) -> str:
         pid = os.fork()
     if not pid:
         try:
-            told = repr(work())
+            result = repr(work())
         except BaseException as error:
-            told = f"{type(error).__name__}: {error}"
-        os.write(writer, told.encode())
+            result = f"{type(error).__name__}: {error}"
+        os.write(writer, result.encode())
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as answer:
-        told = answer.read().decode()
+        result = answer.read().decode()
     os.waitpid(pid, 0)
-    return told
+    return result

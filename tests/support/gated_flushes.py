@@ -32,15 +32,15 @@ class Waiter:
     """Collects what a log's subscribers are told."""
 
     def __init__(self) -> None:
-        self.told: list[int] = []
+        self.reported: list[int] = []
         self._changed = asyncio.Event()
 
     def __call__(self, flushed_offset: int) -> None:
-        self.told.append(flushed_offset)
+        self.reported.append(flushed_offset)
         self._changed.set()
 
     async def until(self, offset: int) -> None:
-        while not self.told or self.told[-1] < offset:
+        while not self.reported or self.reported[-1] < offset:
             self._changed.clear()
             await asyncio.wait_for(self._changed.wait(), 10)
 

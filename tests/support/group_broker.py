@@ -35,7 +35,7 @@ from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
-from broker.transactions.verification.questions import InTransaction, Question, Told
+from broker.transactions.verification.questions import InTransaction, OnVerified, Question
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import CONSUMER_OFFSETS
@@ -58,15 +58,17 @@ OFFSETS_ID, TOPIC_ID = "O" * 21 + "A", "T" * 21 + "A"
 """As random bytes are written: the last character stands for four bits."""
 
 
-class AsksWhenTold:
+class AskedByTests:
     """The questions to coordinators of transactions, which a test answers."""
 
     def __init__(self) -> None:
         self.open: list[Question] = []
         self.verifies = True
 
-    def ask(self, partition: Partition, in_transaction: InTransaction, wait_ms: float, told: Told) -> Question:
-        question = Question(partition, in_transaction, told)
+    def ask(
+        self, partition: Partition, in_transaction: InTransaction, wait_ms: float, on_verified: OnVerified
+    ) -> Question:
+        question = Question(partition, in_transaction, on_verified)
         question.begin_attempt()
         self.open.append(question)
         return question
@@ -113,7 +115,7 @@ class GroupBroker:
         )
         self.holds_lease = True
         wanted = CreateInternalTopicRequest(ME, 0, CONSUMER_OFFSETS, partitions)
-        self.verification = AsksWhenTold()
+        self.verification = AskedByTests()
         topic = StateTopic(
             CONSUMER_OFFSETS,
             check_group_id,

@@ -15,7 +15,7 @@ from tests.support.fake_network import FakeNetwork
 from tests.support.virtual_time import VirtualTimeLoop, run_virtual, virtual_clock
 
 
-class Told:
+class Callbacks:
     """The callbacks of a consumer, in order: ("on_assigned", ["t-0"])."""
 
     def __init__(self) -> None:
@@ -25,10 +25,10 @@ class Told:
         return {name: self._teller(name) for name in ("on_assigned", "on_revoked", "on_lost")}
 
     def _teller(self, name: str) -> Callable[[list[TopicPartition]], None]:
-        def told(partitions: list[TopicPartition]) -> None:
+        def callback(partitions: list[TopicPartition]) -> None:
             self.calls.append((name, [str(tp) for tp in partitions]))
 
-        return told
+        return callback
 
 
 class GroupStage:
@@ -55,10 +55,10 @@ class GroupStage:
         self.made.append(AsyncConsumer(self.cluster.bootstrap, environment=environment, **options))
         return self.made[-1]
 
-    async def member(self, told: Told | None = None, **options: Any) -> AsyncConsumer:
+    async def member(self, heard: Callbacks | None = None, **options: Any) -> AsyncConsumer:
         """A consumer that has subscribed to "t"."""
         consumer = self.consumer(**options)
-        await consumer.subscribe(["t"], **(told.callbacks() if told is not None else {}))
+        await consumer.subscribe(["t"], **(heard.callbacks() if heard is not None else {}))
         return consumer
 
     @staticmethod

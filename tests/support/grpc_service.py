@@ -50,11 +50,11 @@ class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
             more: tuple[tuple[str, str], ...] = ()
             try:
                 answer = await self._service.call(method, request)
-                told, more = answer if isinstance(answer, Trailed) else (answer, ())
-                if isinstance(told, ApiError):
-                    raise told
+                response, more = answer if isinstance(answer, Trailed) else (answer, ())
+                if isinstance(response, ApiError):
+                    raise response
                 context.set_trailing_metadata(more)
-                return told
+                return response
             except ApiError as error:
                 await context.abort(grpc.StatusCode.INTERNAL, str(error), trailer_of(error) + more)
                 raise AssertionError from None

@@ -16,15 +16,15 @@ ZERO_ID = "A" * 22
 TYPE_BY_KEY = {kind.key: kind for kind in RECORD_TYPES}
 
 
-def told_record(key: Any, value: Any | None, codec: RecordCodec | None = None) -> list[Any]:
+def json_record(key: Any, value: Any | None, codec: RecordCodec | None = None) -> list[Any]:
     """The key and the value, each with its type or version; None for a tombstone. Without a codec, of groups."""
     types = TYPE_BY_KEY if codec is None else {kind.key: kind for kind in codec.types}
     kind = types[type(key)]
-    told: dict[str, Any] | None = None
+    row: dict[str, Any] | None = None
     if value is not None:
         version = kind.version(value)
-        told = {"version": str(version), "data": _struct(value, version)}
-    return [{"type": str(kind.number), "data": _struct(key, 0)}, told]
+        row = {"version": str(version), "data": _struct(value, version)}
+    return [{"type": str(kind.number), "data": _struct(key, 0)}, row]
 
 
 def _struct(one: Any, version: int) -> dict[str, Any]:

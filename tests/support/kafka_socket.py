@@ -39,8 +39,8 @@ class KafkaSocket:
         """The next answer, which must be that request's; TimeoutError if it does not come in time."""
         self._connection.settimeout(within_s)
         (length,) = struct.unpack(">i", self._read(4))
-        told, found = answer_in(memoryview(self._read(length)), answer, version)
-        assert told == number and isinstance(found, answer)
+        response, found = answer_in(memoryview(self._read(length)), answer, version)
+        assert response == number and isinstance(found, answer)
         return found
 
     def _read(self, size: int) -> bytes:

@@ -27,7 +27,7 @@ class LeaderStream:
         self.acked: dict[TopicPartition, int] = {}
         self.sent: Counter[TopicPartition] = Counter()
         self._session: dict[TopicPartition, FetchPartition] = {}
-        self._told: dict[TopicPartition, int] = {}
+        self._sent: dict[TopicPartition, int] = {}
         self._requests: asyncio.Queue[tuple[int, FetchRequest]] = asyncio.Queue()
 
     def send(self, correlation_id: int, request: FetchRequest) -> None:
@@ -40,21 +40,21 @@ class LeaderStream:
             self._session.pop(forgotten, None)
         for wanted in request.partitions:
             self._session[wanted.partition] = wanted
-            self._told.pop(wanted.partition, None)
+            self._sent.pop(wanted.partition, None)
         late_ms = virtual_clock().now_ms() + request.max_wait_ms
         await until(lambda: self._is_due() or not self._requests.empty() or virtual_clock().now_ms() >= late_ms)
         return number, FetchResponse(self._new())
 
     def _is_due(self) -> bool:
         ends = {key: self.logs[key].log_end_offset for key in self._session}
-        return any(ends[key] not in (at.fetch_offset, self._told.get(key)) for key, at in self._session.items())
+        return any(ends[key] not in (at.fetch_offset, self._sent.get(key)) for key, at in self._session.items())
 
     def _new(self) -> list[PartitionFetchResult]:
         found = []
         for key, wanted in self._session.items():
             end = self.logs[key].log_end_offset
-            if end not in (wanted.fetch_offset, self._told.get(key)):
-                self._told[key] = end
+            if end not in (wanted.fetch_offset, self._sent.get(key)):
+                self._sent[key] = end
                 self.sent[key] += 1
                 records = self.logs[key].reader.read(wanted.fetch_offset, 1 << 20).records
                 found.append(PartitionFetchResult(key, wanted.topic_id, wanted.fetch_offset, None, end, 0, records))

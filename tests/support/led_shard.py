@@ -108,7 +108,7 @@ def write(turn: Turn, name: str, number: int, producer: TxnProducer | None = Non
     turn.write(OffsetCommitKey(group=name, topic="t"), value, producer)
 
 
-class FlushesWhenTold:
+class FlushedByTests:
     """A test flushes."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class Stage:
 
     def __init__(self, path: Path, *, isr: tuple[int, ...] = (ME, OTHER), log_config: LogConfig | None = None) -> None:
         loop, clock = asyncio.get_running_loop(), virtual_clock()
-        self.flushes = FlushesWhenTold()
+        self.flushes = FlushedByTests()
         self.answers: dict[str, Any] = {}
         self.cores: list[NumbersCore] = []
         self.partition = Partition(ME, make_log(path, config=log_config), 0, min(2, len(isr)))

@@ -69,7 +69,7 @@ class MixedCampaign:
             self.heartbeat(self.draw.choice(self.new), lost=True)
 
     def heartbeat(self, consumer: Consumer, lost: bool = False, prompt: bool = False) -> None:
-        told, consumer.heard_ms = consumer.owned, self.shard.now_ms
+        reported, consumer.heard_ms = consumer.owned, self.shard.now_ms
         try:
             answer = self.shard.send(consumer.request())
         except (FencedMemberEpochError, UnknownMemberIdError, GroupIdNotFoundError):
@@ -78,7 +78,7 @@ class MixedCampaign:
         if lost:
             consumer.unsure = True
             return
-        consumer.take(answer, told)
+        consumer.take(answer, reported)
         if prompt or self.draw.random() < 0.8:
             consumer.reconcile(None if prompt else self.draw)
 

@@ -40,14 +40,14 @@ class Watched(NoFetchers):
     """Says when a partition is held, or has its role again: it is fetched no more."""
 
     def __init__(self) -> None:
-        self.told = asyncio.Event()
+        self._is_held = asyncio.Event()
 
     def remove(self, partitions: list[TopicPartition]) -> None:
-        self.told.set()
+        self._is_held.set()
 
     async def next(self) -> None:
-        self.told.clear()
-        await self.told.wait()
+        self._is_held.clear()
+        await self._is_held.wait()
 
 
 class StepByStep(MoveThrottle):
@@ -71,14 +71,14 @@ class Controller:
     """Records where replicas are, as it is told; `refuses` raises its refusal, or waits."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.news = asyncio.Event()
         self.refuses: Callable[[], Awaitable[None]] | None = None
 
     async def assign(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
         if self.refuses is not None:
             await self.refuses()
-        self.told += [held.log_dir for held in request.replicas]
+        self.reported += [held.log_dir for held in request.replicas]
         self.news.set()
         named = [(held.topic_id, number) for held in request.replicas for number in held.partitions]
         return AssignReplicasToDirsResponse(tuple(AssignedReplica(*replica) for replica in named))

@@ -48,8 +48,8 @@ def main() -> int:
         os.close(to_parent)
         os.close(descriptors[0])
         os.waitpid(between, 0)
-        with contextlib.closing(os.fdopen(from_child, "rb")) as told:
-            requests.send(told.read())
+        with contextlib.closing(os.fdopen(from_child, "rb")) as lines:
+            requests.send(lines.read())
 
 
 def _become(environ: dict[str, str], log: int) -> None:

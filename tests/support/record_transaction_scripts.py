@@ -30,7 +30,7 @@ from broker.kafka.schemas.transactions import (
 from broker.transactions.transaction_metadata import EPOCH_MAX
 from penstock.wire_errors.api_error import ERRORS
 from tests.support.kafka_socket import KafkaSocket
-from tests.support.transaction_scripts import SCRIPTS, TIMEOUT_MS, Step, Told, transcript
+from tests.support.transaction_scripts import SCRIPTS, TIMEOUT_MS, Answer, Step, transcript
 
 _LOADS = {14, 15, 16}
 
@@ -42,9 +42,9 @@ class KafkaSide:
         self._ask = connection.ask
         self._wait_for_coordinators()
 
-    def act(self, name: str, step: Step) -> Told:
-        told: Told = getattr(self, f"_{step.verb}")(name, step)
-        return told
+    def act(self, name: str, step: Step) -> Answer:
+        answer: Answer = getattr(self, f"_{step.verb}")(name, step)
+        return answer
 
     def state(self, name: str) -> tuple[str, int, tuple[str, ...]]:
         self._wait_while(name, "Prepare")
@@ -59,7 +59,7 @@ class KafkaSide:
         request = DescribeTransactionsRequest(transactional_ids=[name])
         return self._ask(request, 0, DescribeTransactionsResponse).transaction_states[0]
 
-    def _init(self, name: str, step: Step) -> Told:
+    def _init(self, name: str, step: Step) -> Answer:
         request = InitProducerIdRequest(
             transactional_id=name,
             transaction_timeout_ms=step.timeout_ms,
@@ -67,15 +67,15 @@ class KafkaSide:
             producer_epoch=step.named[1],
         )
         answer = self._ask(request, 4, InitProducerIdResponse)
-        return Told(_error(answer.error_code), (answer.producer_id, answer.producer_epoch))
+        return Answer(_error(answer.error_code), (answer.producer_id, answer.producer_epoch))
 
-    def _exhaust(self, name: str, step: Step) -> Told:
-        told = Told("NONE")
-        while told.producer is None or told.producer[1] < EPOCH_MAX - 1:
-            told = self._init(name, step._replace(timeout_ms=TIMEOUT_MS))
-        return told
+    def _exhaust(self, name: str, step: Step) -> Answer:
+        answer = Answer("NONE")
+        while answer.producer is None or answer.producer[1] < EPOCH_MAX - 1:
+            answer = self._init(name, step._replace(timeout_ms=TIMEOUT_MS))
+        return answer
 
-    def _add(self, name: str, step: Step) -> Told:
+    def _add(self, name: str, step: Step) -> Answer:
         topics: dict[str, list[int]] = {}
         for topic, number in step.partitions:
             topics.setdefault(topic, []).append(number)
@@ -103,17 +103,17 @@ class KafkaSide:
             for topic in results
             for one in topic.results_by_partition
         )
-        return Told(" ".join(f"{topic}-{number}={error}" for topic, number, error in found))
+        return Answer(" ".join(f"{topic}-{number}={error}" for topic, number, error in found))
 
     _verify = _add
 
-    def _group(self, name: str, step: Step) -> Told:
+    def _group(self, name: str, step: Step) -> Answer:
         request = AddOffsetsToTxnRequest(
             transactional_id=name, producer_id=step.sender[0], producer_epoch=step.sender[1], group_id=step.args[0]
         )
-        return Told(_error(self._ask(request, 3, AddOffsetsToTxnResponse).error_code))
+        return Answer(_error(self._ask(request, 3, AddOffsetsToTxnResponse).error_code))
 
-    def _end(self, name: str, step: Step) -> Told:
+    def _end(self, name: str, step: Step) -> Answer:
         request = EndTxnRequest(
             transactional_id=name,
             producer_id=step.sender[0],
@@ -121,11 +121,11 @@ class KafkaSide:
             committed="commit" in step.args,
         )
         answer = self._ask(request, 5 if step.version == 2 else 4, EndTxnResponse)
-        return Told(_error(answer.error_code), (answer.producer_id, answer.producer_epoch))
+        return Answer(_error(answer.error_code), (answer.producer_id, answer.producer_epoch))
 
-    def _timeout(self, name: str, step: Step) -> Told:
+    def _timeout(self, name: str, step: Step) -> Answer:
         self._wait_while(name, "Ongoing")
-        return Told("NONE")
+        return Answer("NONE")
 
     def _wait_while(self, name: str, state: str) -> None:
         while self._described(name).transaction_state.startswith(state):

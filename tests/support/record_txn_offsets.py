@@ -54,24 +54,24 @@ class RealKafka:
 
     def _until(self, ask: Any) -> str:
         """The first answer that is not to be asked for again."""
-        while (told := str(ask())) in _BUSY:
+        while (answer := str(ask())) in _BUSY:
             time.sleep(0.1)
-        return told
+        return answer
 
     def act(self, group_id: str, step: Step) -> str:
         done = getattr(self, "_" + step.what.replace("-", "_"))
-        told = self._until(lambda: done(group_id, step))
+        answer = self._until(lambda: done(group_id, step))
         if step.what == "end":
             time.sleep(_MOMENT_S)  # its markers are written after the answer
-        return told
+        return answer
 
     def _producer(self, group_id: str, name: str) -> tuple[str, int, int]:
         transactional_id = f"{group_id}-{name}"
         while transactional_id not in self._producers:
             asked = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
-            told = self._socket.ask(asked, 5, InitProducerIdResponse)
-            if told.error_code == 0:
-                self._producers[transactional_id] = transactional_id, told.producer_id, told.producer_epoch
+            answer = self._socket.ask(asked, 5, InitProducerIdResponse)
+            if answer.error_code == 0:
+                self._producers[transactional_id] = transactional_id, answer.producer_id, answer.producer_epoch
             else:
                 time.sleep(0.1)
         return self._producers[transactional_id]
@@ -110,10 +110,10 @@ class RealKafka:
             transactional_id=transactional_id, producer_id=producer_id, producer_epoch=epoch,
             committed=step.fields["how"] == "commit",
         )  # fmt: skip
-        told = self._socket.ask(request, 5, EndTxnResponse)
-        if told.error_code == 0:
-            self._producers[transactional_id] = transactional_id, told.producer_id, told.producer_epoch
-        return name_of(told.error_code)
+        answer = self._socket.ask(request, 5, EndTxnResponse)
+        if answer.error_code == 0:
+            self._producers[transactional_id] = transactional_id, answer.producer_id, answer.producer_epoch
+        return name_of(answer.error_code)
 
     def _commit(self, group_id: str, step: Step) -> str:
         member_id, epoch, instance = self._who(group_id, step)
@@ -140,14 +140,14 @@ class RealKafka:
         ]
         group = offsets.OffsetFetchRequestGroup(group_id=group_id, topics=rows or None)
         request = offsets.OffsetFetchRequest(groups=[group], require_stable=step.fields["stable"])
-        (told,) = self._socket.ask(request, 9, offsets.OffsetFetchResponse).groups
-        if told.error_code:
-            return name_of(told.error_code)
+        (answer,) = self._socket.ask(request, 9, offsets.OffsetFetchResponse).groups
+        if answer.error_code:
+            return name_of(answer.error_code)
         found = {
             f"{topic.name}{one.partition_index}": str(one.committed_offset)
             if one.error_code == 0
             else name_of(one.error_code)
-            for topic in told.topics
+            for topic in answer.topics
             for one in topic.partitions
         }
         return " ".join(f"{place}={found[place]}" for place in sorted(found)) or "nothing"
@@ -159,10 +159,10 @@ class RealKafka:
             )
             for topic, rows in by_topic(step.places).items()
         ]
-        told = self._socket.ask(
+        answer = self._socket.ask(
             offsets.OffsetDeleteRequest(group_id=group_id, topics=topics), 0, offsets.OffsetDeleteResponse
         )
-        return name_of(told.error_code) if told.error_code else _errors(told, step)
+        return name_of(answer.error_code) if answer.error_code else _errors(answer, step)
 
     def _delete_group(self, group_id: str, step: Step) -> str:
         request = classic.DeleteGroupsRequest(groups_names=[group_id])
@@ -179,9 +179,9 @@ class RealKafka:
                 group_id=group_id, member_id=f"{step.who}".ljust(22, "A"), member_epoch=0,
                 rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[],
             )  # fmt: skip
-            told = self._socket.ask(beat, 1, consumer.ConsumerGroupHeartbeatResponse)
-            self._members[group_id, step.who] = told.member_id or "", told.member_epoch
-            return name_of(told.error_code)
+            answer = self._socket.ask(beat, 1, consumer.ConsumerGroupHeartbeatResponse)
+            self._members[group_id, step.who] = answer.member_id or "", answer.member_epoch
+            return name_of(answer.error_code)
         join = classic.JoinGroupRequest(
             group_id=group_id, session_timeout_ms=20_000, rebalance_timeout_ms=20_000, protocol_type="consumer",
             protocols=[classic.JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\0\0\0\0")],

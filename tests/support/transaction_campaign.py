@@ -41,11 +41,11 @@ _IS_OVER: Final = (ProducerFencedError, InvalidProducerIdMappingError)
 
 @dataclass(eq=False)
 class Written:
-    """One transaction of one producer. `told` is the end that its producer was told."""
+    """One transaction of one producer. `reported` is the end that its producer was told."""
 
     data: list[tuple[TopicPartition, object]] = field(default_factory=list)
     wants: bool | None = None
-    told: bool | None = None
+    reported: bool | None = None
 
 
 @dataclass(eq=False)
@@ -124,17 +124,17 @@ class Campaign:
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def _ask(self, one: Producer, request: Any, told: Any) -> None:
+    def _ask(self, one: Producer, request: Any, on_answer: Any) -> None:
         one.waits = True
 
         def answered(answer: Any) -> None:
             one.waits = False
-            told(answer)
+            on_answer(answer)
 
         self.world.ask(request, answered)
 
     def _init(self, one: Producer) -> None:
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             if isinstance(answer, _IS_OVER):
                 one.is_dead = True
             elif not isinstance(answer, ApiError):
@@ -147,7 +147,7 @@ class Campaign:
             else:
                 assert isinstance(answer, _TRY_AGAIN), answer
 
-        self._ask(one, InitProducerIdRequest(one.name, TIMEOUT_MS, *one.producer), told)
+        self._ask(one, InitProducerIdRequest(one.name, TIMEOUT_MS, *one.producer), on_answer)
 
     def _given(self, one: Producer, producer: tuple[int, int]) -> None:
         assert self.owners.setdefault(producer, one) is one, f"{producer} was given to two producers"
@@ -160,7 +160,7 @@ class Campaign:
         transaction, producer = one.transaction, one.producer
         leader.guards[producer[0]] = guard, producer[1] if one.version == 2 else None
 
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             error = answer if isinstance(answer, ApiError) else answer.transactions[0].partitions[0].error
             if error is None:
                 assert not one.is_replaced, "a producer that was replaced has begun a transaction"
@@ -176,7 +176,7 @@ class Campaign:
                 assert isinstance(error, _TRY_AGAIN), error
 
         asked = TransactionPartitions(one.name, *producer, (partition,), False, one.version == 2)
-        self._ask(one, AddPartitionsToTxnRequest((asked,), waits=self.random.random() < 0.7), told)
+        self._ask(one, AddPartitionsToTxnRequest((asked,), waits=self.random.random() < 0.7), on_answer)
 
     def _over(self, one: Producer) -> None:
         """It takes the way that a client of its version has after a time-out."""
@@ -194,17 +194,17 @@ class Campaign:
             one.must_recover = True
             return
 
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             if isinstance(answer, _IS_OVER):
                 self._over(one)
             elif isinstance(answer, InvalidTxnStateError):
                 assert wants
-                transaction.told = transaction.wants = False
+                transaction.reported = transaction.wants = False
                 one.must_recover = one.version == 1
             elif isinstance(answer, ApiError):
                 assert isinstance(answer, _TRY_AGAIN), answer
             else:
-                transaction.told = wants
+                transaction.reported = wants
                 if wants:
                     self.committed += 1
                 else:
@@ -213,7 +213,7 @@ class Campaign:
                 if one.version == 2:
                     self._given(one, (answer.producer_id, answer.producer_epoch))
 
-        self._ask(one, EndTxnRequest(one.name, *one.producer, wants, one.version == 2), told)
+        self._ask(one, EndTxnRequest(one.name, *one.producer, wants, one.version == 2), on_answer)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class Campaign:
         for transaction in self.transactions:
             ends = {self.world.leaders[partition].ends[datum] for partition, datum in transaction.data}
             assert len(ends) == 1, "a part of a transaction is committed"
-            assert transaction.told is None or ends == {transaction.told}, "the producer was told another end"
+            assert transaction.reported is None or ends == {transaction.reported}, "the producer was told another end"
         self._check_log()
         world.wait(2 * DAY_MS)
         assert world.shard.statistics().transactional_ids == 0

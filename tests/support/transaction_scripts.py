@@ -217,7 +217,7 @@ class Step(NamedTuple):
         return tuple(TopicPartition(topic, int(number)) for topic, _, number in found)
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     """An answer: the error (of each partition), and the producer that it names, if any."""
 
     error: str
@@ -227,7 +227,7 @@ class Told(NamedTuple):
 class TransactionSide(Protocol):
     """Whoever answers: a coordinator."""
 
-    def act(self, name: str, step: Step) -> Told: ...
+    def act(self, name: str, step: Step) -> Answer: ...
 
     def state(self, name: str) -> tuple[str, int, tuple[str, ...]]:
         """The transactional id's state, its producer's epoch and its partitions, once a decision is whole."""
@@ -250,15 +250,15 @@ def _lines(side: TransactionSide, name: str) -> Iterator[str]:
         if words[1:2] == ["="]:
             producers[words[0]] = producers[words[2]]
             continue
-        told = side.act(name, _step(words, producers))
+        answer = side.act(name, _step(words, producers))
         producer = ""
-        if told.producer is not None and told.producer != (-1, -1):
+        if answer.producer is not None and answer.producer != (-1, -1):
             if not words[0].startswith("old"):
-                producers[words[0]] = told.producer
-            number = ids.setdefault(told.producer[0], f"id{len(ids) + 1}")
-            producer = f" {number} epoch {told.producer[1]}"
+                producers[words[0]] = answer.producer
+            number = ids.setdefault(answer.producer[0], f"id{len(ids) + 1}")
+            producer = f" {number} epoch {answer.producer[1]}"
         state, epoch, partitions = side.state(name)
-        yield f"  {told.error}{producer} | {state} epoch {epoch} {' '.join(partitions)}".rstrip()
+        yield f"  {answer.error}{producer} | {state} epoch {epoch} {' '.join(partitions)}".rstrip()
 
 
 def _step(words: list[str], producers: dict[str, tuple[int, int]]) -> Step:

@@ -84,7 +84,7 @@ class World:
         self.sent: list[TransactionEnd] = []
         self._unknown: list[TransactionEnd] = []
         self._ghosts: list[tuple[TransactionEnd, int]] = []
-        self._told: list[TransactionEnd] = []
+        self._sent_ends: list[TransactionEnd] = []
         self._load()
 
     def _load(self) -> None:
@@ -109,16 +109,16 @@ class World:
             turn.answer(ticket, error)
         for key, value, *_ in turn.records:
             self.log.append(encode_transaction_record(key, value))
-        self._waiting += [(len(self.log), told, answer) for told, answer in turn.answers]
+        self._waiting += [(len(self.log), on_answer, answer) for on_answer, answer in turn.answers]
 
-    def ask(self, request: Any, told: Answer) -> None:
+    def ask(self, request: Any, on_answer: Answer) -> None:
         """An id is handed in where one is needed."""
 
         def answered(answer: Any) -> None:
             if answer is NEEDS_PRODUCER_ID:
-                self.ask(WithProducerId(request, next(self._fresh)), told)
+                self.ask(WithProducerId(request, next(self._fresh)), on_answer)
             else:
-                told(answer)
+                on_answer(answer)
 
         self.take(lambda turn: self.shard.handle(turn, answered, request, CLIENT), answered)
 
@@ -127,26 +127,26 @@ class World:
         self.committed = len(self.log) if everything else self.random.randint(self.committed, len(self.log))
         ready = [one for one in self._waiting if one[0] <= self.committed]
         self._waiting = [one for one in self._waiting if one[0] > self.committed]
-        for _, told, answer in ready:
-            told(answer)
+        for _, on_answer, answer in ready:
+            on_answer(answer)
 
     def commit_unknown(self) -> None:
         """It takes too long: what waits gets an error, and the records stay."""
         waiting, self._waiting = self._waiting, []
-        for _, told, _ in waiting:
-            told(CoordinatorNotAvailableError("no commit in time"))
+        for _, on_answer, _ in waiting:
+            on_answer(CoordinatorNotAvailableError("no commit in time"))
 
     def failover(self) -> None:
         """Another broker leads, with what was committed and a part of the rest."""
         del self.log[self.random.randint(self.committed, len(self.log)) :]
         self._ghosts += [(end, self.epoch) for end in self.sent]
         self.epoch += 1
-        self.sent, self._unknown, self._told = [], [], []
-        waiting, self._waiting = [told for _, told, _ in self._waiting], []
+        self.sent, self._unknown, self._sent_ends = [], [], []
+        waiting, self._waiting = [on_answer for _, on_answer, _ in self._waiting], []
         waiting += [ticket for ticket, _ in self.shard.unloaded()]
         self._load()
-        for told in waiting:
-            told(CoordinatorNotAvailableError("the lead is over"))
+        for on_answer in waiting:
+            on_answer(CoordinatorNotAvailableError("the lead is over"))
         self._unknown = []
 
     def wait(self, ms: int) -> None:
@@ -181,19 +181,19 @@ class World:
         if not self.sent:
             return
         end = self.random.choice(self.sent)
-        if end not in self._told:
+        if end not in self._sent_ends:
             for partition in end.partitions:
                 self.leaders[partition].mark(end, self.epoch)
-            self._told.append(end)
+            self._sent_ends.append(end)
         self._tell_written(end)
 
     def _tell_written(self, end: TransactionEnd) -> None:
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             if not isinstance(answer, ApiError) and end in self.sent:
                 self.sent.remove(end)
 
         key = end.transactional_id, end.producer_id, end.producer_epoch, end.decided_ms
-        self.ask(MarkersWritten(*key), told)
+        self.ask(MarkersWritten(*key), on_answer)
 
     def late(self) -> None:
         """News of the past: markers of an earlier coordinator, and answers about decisions that are whole by now."""
@@ -203,8 +203,8 @@ class World:
             if is_fenced or end in self.sent:
                 for partition in end.partitions:
                     self.leaders[partition].mark(end, epoch)
-        if self._told:
-            self._tell_written(self.random.choice(self._told))
+        if self._sent_ends:
+            self._tell_written(self.random.choice(self._sent_ends))
 
     def ask_for_unknown(self) -> None:
         unknown, self._unknown = self._unknown, []

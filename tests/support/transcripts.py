@@ -9,8 +9,8 @@ from pathlib import Path
 
 def compare(directory: Path, name: str, about: str | None, lines: Sequence[str]) -> None:
     """`about`: what the scene's docstring says."""
-    told = f": {about}" if about else ""
-    head = [line.rstrip() for line in f"# {name.replace('_', ' ')}{told}".replace("\n", "\n# ").splitlines()]
+    title = f": {about}" if about else ""
+    head = [line.rstrip() for line in f"# {name.replace('_', ' ')}{title}".replace("\n", "\n# ").splitlines()]
     transcript = "\n".join([*head, *lines]) + "\n"
     path = directory / f"{name}.txt"
     if os.environ.get("PENSTOCK_REWRITE"):

@@ -80,14 +80,14 @@ class OurCore:
 
     def _fetch(self, group_id: str, step: Step) -> Any:
         group = OffsetFetchGroup(group_id, tuple(map(_place, step.places)), all_partitions=not step.places)
-        (told,) = self.core.ask(OffsetFetchRequest((group,), step.fields["stable"])).groups
+        (answer,) = self.core.ask(OffsetFetchRequest((group,), step.fields["stable"])).groups
         found = {
             f"{one.partition.topic}{one.partition.partition}": str(one.offset)
             if one.error is None
             else one.error.kafka_name
-            for one in told.partitions
+            for one in answer.partitions
         }
-        return told.error or " ".join(f"{place}={found[place]}" for place in sorted(found)) or "nothing"
+        return answer.error or " ".join(f"{place}={found[place]}" for place in sorted(found)) or "nothing"
 
     def _delete(self, group_id: str, step: Step) -> Any:
         return _errors(self.core.ask(OffsetDeleteRequest(group_id, tuple(map(_place, step.places)))))
@@ -100,9 +100,9 @@ class OurCore:
 
     def _join(self, group_id: str, step: Step) -> Any:
         if step.fields["protocol"] == "consumer":
-            told = self.core.consumer_member(group_id, step.who.ljust(22, "A"))
-            assert isinstance(told, ConsumerGroupHeartbeatResponse)
-            self._members[group_id, step.who] = told.member_id, told.member_epoch
+            answer = self.core.consumer_member(group_id, step.who.ljust(22, "A"))
+            assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+            self._members[group_id, step.who] = answer.member_id, answer.member_epoch
             return "NONE"
         join = JoinGroupRequest(
             group_id, SESSION_MS, 60_000, "", "consumer", (JoinGroupProtocol("range", b"\0" * 10),),

@@ -81,14 +81,14 @@ class Pass:
         runs = self._mixture.releases
         for running in sorted(set(runs), key=lambda one: one.name):
             controller = self._mixture.controller_of(running)
-            told: list[dict[str, Any]] = []
+            rows: list[dict[str, Any]] = []
             for client in self._releases:
                 prefix = f"{client.name.replace('/', '_')}-{self._rounds}"
-                told.append(client.call("administrator", self._cluster.bootstrap, prefix, TOPIC))
+                rows.append(client.call("administrator", self._cluster.bootstrap, prefix, TOPIC))
                 self._rounds += 1
             names = "".join("bn"[one is self._releases[1]] for one in runs)
             self._run.say(f"  nodes {names}, controller {controller} ({running.name}): both administrators are done")
-            before, now = told
+            before, now = rows
             for part in (part for part in before if before[part] != now[part]):
                 where = f"under controller {controller} ({running.name}) of {names}"
                 self._run.report.wrong("told-differently", f"{where}, {part}: {before[part]} and {now[part]}")

@@ -31,16 +31,16 @@ STOPPED, KILLED, DYNAMIC = "stopped", "killed", "dynamic"
 
 def known() -> list[tuple[str, str]]:
     """Release and kind of each directory that is kept."""
-    return [(path.stem, kind) for path in sorted(DATA.glob("*.json")) for kind in _told(path.stem)["clusters"]]
+    return [(path.stem, kind) for path in sorted(DATA.glob("*.json")) for kind in _read_report(path.stem)["clusters"]]
 
 
-def told_of(version: str, kind: str) -> tuple[str, Contents]:
+def report_of(version: str, kind: str) -> tuple[str, Contents]:
     """The cluster's id and its contents."""
-    told = _told(version)
-    return told["clusters"][kind], told["contents"]
+    report = _read_report(version)
+    return report["clusters"][kind], report["contents"]
 
 
-def _told(version: str) -> dict[str, Any]:
+def _read_report(version: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((DATA / f"{version}.json").read_text(encoding="utf-8"))
     return found
 
@@ -57,8 +57,8 @@ def pack(version: str, homes: Mapping[str, Path], made: Mapping[str, tuple[str, 
         for kind, home in homes.items():
             for name in LOG_DIRS:
                 archive.add(home / name, f"{kind}/{name}")
-    told = {"clusters": {kind: cluster_id for kind, (cluster_id, _) in made.items()}, "contents": first}
-    (DATA / f"{version}.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
+    report = {"clusters": {kind: cluster_id for kind, (cluster_id, _) in made.items()}, "contents": first}
+    (DATA / f"{version}.json").write_text(json.dumps(report) + "\n", encoding="utf-8")
     return path
 
 

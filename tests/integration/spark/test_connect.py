@@ -23,8 +23,8 @@ pytestmark = pytest.mark.spark
 def test_a_server_that_has_penstock_needs_nothing(
     connect_url: str, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
 ) -> None:
-    told = ask(connect_url, cluster.bootstrap, fill_topic([b"0", b"1"]), tmp_path)
-    assert (told["read"], told["streamed"]) == ([0, 1, 10, 11, 12], 5)
-    assert told["mistake"].endswith(MISTAKE)
+    answer = ask(connect_url, cluster.bootstrap, fill_topic([b"0", b"1"]), tmp_path)
+    assert (answer["read"], answer["streamed"]) == ([0, 1, 10, 11, 12], 5)
+    assert answer["mistake"].endswith(MISTAKE)
     # the micro-batch was repeated, and its total (of what the topic had) is there once; the next one has it, too
-    assert (told["totals"], told["after"]) == ([0, 1], [0, 1, 10, 11, 12, 1005, 1006])
+    assert (answer["totals"], answer["after"]) == ([0, 1], [0, 1, 10, 11, 12, 1005, 1006])

@@ -27,12 +27,12 @@ def test_a_server_without_penstock_gets_it_as_an_artifact(
     prepare_environment()
     python = str(python_without_penstock(tmp_path))
     pythons = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
-    told = ask("local[1]", cluster.bootstrap, fill_topic([b"0", b"1"]), tmp_path, code_of_the_page(), **pythons)
-    assert told["before"] == "DATA_SOURCE_NOT_FOUND"
-    assert told["read"] == [0, 1, 10, 11, 12]
-    assert told["mistake"].endswith(MISTAKE)
+    answer = ask("local[1]", cluster.bootstrap, fill_topic([b"0", b"1"]), tmp_path, code_of_the_page(), **pythons)
+    assert answer["before"] == "DATA_SOURCE_NOT_FOUND"
+    assert answer["read"] == [0, 1, 10, 11, 12]
+    assert answer["mistake"].endswith(MISTAKE)
     # Spark 4.3 gives artifacts to none of a stream's processes; docs/spark.md says so
-    assert "No module named 'penstock" in told["stream_error"]
+    assert "No module named 'penstock" in answer["stream_error"]
 
 
 def code_of_the_page() -> str:

@@ -79,11 +79,11 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator_in_any_time_z
     send(cluster.bootstrap, BAD_ONES)
     with pytest.raises(ConfigError, match=r"input: .*/bronze has no Parquet files; run the job bronze first"):
         run_job("silver", tmp_path / "silver.toml", spark=spark)
-    told: list[str] = []
-    bronze = run_job("bronze", tmp_path / "bronze.toml", spark=spark, say=told.append)
+    lines: list[str] = []
+    bronze = run_job("bronze", tmp_path / "bronze.toml", spark=spark, say=lines.append)
     assert (bronze["rows"], bronze["lag"]) == (sent["records"] + len(BAD_ONES), 0)
     assert {path.name for path in (tmp_path / "bronze").glob("date=*")} == {"date=2026-01-01"}
-    assert told[-1].startswith("bronze: batch 0: ") and told[-1].endswith(", 0 records behind")
+    assert lines[-1].startswith("bronze: batch 0: ") and lines[-1].endswith(", 0 records behind")
 
     with pytest.raises(
         ConfigError, match="topic 'clicks-dead' does not exist; create it first: penstock topics create"

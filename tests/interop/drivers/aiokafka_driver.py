@@ -219,7 +219,7 @@ class Driver:
 
     async def _committed(self, topic: str, group: str) -> dict[str, Any]:
         found = await self._admin("list_consumer_group_offsets", group)
-        return {"offsets": {at.partition: told.offset for at, told in found.items() if at.topic == topic}}
+        return {"offsets": {at.partition: one.offset for at, one in found.items() if at.topic == topic}}
 
     async def _administer(self, topic: str, group: str) -> dict[str, Any]:
         listed = [one[0] for one in await self._admin("list_consumer_groups")]

@@ -81,19 +81,19 @@ class Driver:
         }
 
     def cluster(self) -> dict[str, Any]:
-        told = self._run(TOOLS + "BrokerApiVersionsCommand")
+        printed = self._run(TOOLS + "BrokerApiVersionsCommand")
         cluster_id = subprocess.run(
             [*self._java, TOOLS + "ClusterTool", "cluster-id", *self._at], capture_output=True, text=True, check=True
         ).stdout
-        nodes = re.findall(r"(?m)^(\S+:\d+) \(id: (\d+)", told)
+        nodes = re.findall(r"(?m)^(\S+:\d+) \(id: (\d+)", printed)
         return {
             "cluster_id": cluster_id.strip().rpartition(": ")[2],
             "nodes": {node: address for address, node in nodes},
         }
 
     def configs(self, topic: str) -> dict[str, Any]:
-        told = self._run(self._config_command, "--describe", "--all", "--topic", topic)
-        return {"configs": dict(re.findall(r"(?m)^  ([\w.]+)=(\S*) sensitive", told))}
+        printed = self._run(self._config_command, "--describe", "--all", "--topic", topic)
+        return {"configs": dict(re.findall(r"(?m)^  ([\w.]+)=(\S*) sensitive", printed))}
 
     def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
         for name, value in configs.items():
@@ -113,11 +113,11 @@ class Driver:
             self._run(TOOLS + "DeleteRecordsCommand", "--offset-json-file", file.name)
 
     def offsets(self, topic: str, partition: int, timestamp: int) -> dict[str, Any]:
-        told = {}
+        found = {}
         for name, time in (("earliest", "earliest"), ("latest", "latest"), ("at_timestamp", str(timestamp))):
             line = self._run(TOOLS + "GetOffsetShell", "--topic", topic, "--partitions", str(partition), "--time", time)
-            told[name] = int(line.strip().rpartition(":")[2])
-        return told
+            found[name] = int(line.strip().rpartition(":")[2])
+        return found
 
     def operate(self, topic: str) -> dict[str, Any]:
         """Other tools, run once; each answer is true, or what was wrong."""
@@ -129,14 +129,14 @@ class Driver:
             "reassignments": (TOOLS + "reassign.ReassignPartitionsCommand", "--list"),
             "topics": (TOOLS + "TopicCommand", "--list"),
         }
-        told: dict[str, Any] = {}
+        answer: dict[str, Any] = {}
         for name, (tool, *arguments) in runs.items():
             try:
                 printed = self._run(tool, *arguments).strip()
-                told[name] = bool(printed) or name == "features" or "nothing was printed"  # some clusters have none
+                answer[name] = bool(printed) or name == "features" or "nothing was printed"  # some clusters have none
             except RuntimeError as error:
-                told[name] = str(error)
-        return told
+                answer[name] = str(error)
+        return answer
 
     # -- producing -----------------------------------------------------------------------------------------------------
 
@@ -172,8 +172,8 @@ class Driver:
                     tell({"progress": number})
                 run.stdin.write(f"{number}\n")
                 run.stdin.flush()
-            told, _ = run.communicate(timeout=3 * WAIT_S)
-        wrong = ERROR.findall(told)
+            output, _ = run.communicate(timeout=3 * WAIT_S)
+        wrong = ERROR.findall(output)
         return {"acked": [] if wrong else [(0, None, str(number)) for number in range(count)], "failed": wrong}
 
     # -- consuming -----------------------------------------------------------------------------------------------------

@@ -102,9 +102,9 @@ class Driver:
         at = TopicPartition(topic, partition)
         consumer = self._consumer()
         found = consumer.offsets_for_times({at: timestamp})[at]
-        told = {"earliest": consumer.beginning_offsets([at])[at], "latest": consumer.end_offsets([at])[at]}
+        shown = {"earliest": consumer.beginning_offsets([at])[at], "latest": consumer.end_offsets([at])[at]}
         consumer.close()
-        return {**told, "at_timestamp": found.offset}
+        return {**shown, "at_timestamp": found.offset}
 
     def operate(self, topic: str) -> dict[str, Any]:
         asked, at = self._admin, TopicPartition(topic, 0)
@@ -251,7 +251,7 @@ class Driver:
 
     def committed(self, topic: str, group: str) -> dict[str, Any]:
         found = self._admin.list_group_offsets([group])[group]
-        return {"offsets": {at.partition: told.offset for at, told in found.items() if at.topic == topic}}
+        return {"offsets": {at.partition: one.offset for at, one in found.items() if at.topic == topic}}
 
     def administer(self, topic: str, group: str) -> dict[str, Any]:
         asked, at = self._admin, TopicPartition(topic, 0)

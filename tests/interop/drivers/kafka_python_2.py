@@ -60,7 +60,7 @@ class Admin2:
 
     def committed(self, topic: str, group: str) -> dict[str, Any]:
         found = self._admin.list_consumer_group_offsets(group)
-        return {"offsets": {at.partition: told.offset for at, told in found.items() if at.topic == topic}}
+        return {"offsets": {at.partition: one.offset for at, one in found.items() if at.topic == topic}}
 
     def administer(self, topic: str, group: str) -> dict[str, Any]:
         admin = self._admin

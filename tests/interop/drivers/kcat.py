@@ -20,8 +20,8 @@ FIRST_WITH_SCRAM = (2, 6, 1)
 
 
 def _librdkafka() -> tuple[int, ...]:
-    told = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"librdkafka (\d+)\.(\d+)\.(\d+)", told)
+    printed = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"librdkafka (\d+)\.(\d+)\.(\d+)", printed)
     return tuple(map(int, found.groups())) if found else FIRST_WITH_SCRAM
 
 
@@ -63,8 +63,8 @@ class Driver:
 
     def offsets(self, topic: str, partition: int, timestamp: int) -> dict[str, Any]:
         asked = {"earliest": -2, "latest": -1, "at_timestamp": timestamp}
-        told = {name: self._run("-Q", "-t", f"{topic}:{partition}:{time_}") for name, time_ in asked.items()}
-        return {name: int(line.rpartition("offset ")[2]) for name, line in told.items()}
+        found = {name: self._run("-Q", "-t", f"{topic}:{partition}:{time_}") for name, time_ in asked.items()}
+        return {name: int(line.rpartition("offset ")[2]) for name, line in found.items()}
 
     # -- producing -----------------------------------------------------------------------------------------------------
 

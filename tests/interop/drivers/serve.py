@@ -123,16 +123,16 @@ def paced(count: int, seconds: float) -> Iterator[int]:
 def answers(asked: dict[str, Callable[[], Any]]) -> dict[str, Any]:
     """For `operate`: true for each question that has a true answer, or what was wrong. Questions that this version of
     the client does not have are left out."""
-    told: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     for name, ask in asked.items():
         try:
-            told[name] = bool(ask()) or "empty"
+            answer[name] = bool(ask()) or "empty"
         except Exception as error:
             if lacks(error) is None:
-                told[name] = f"{type(error).__name__}: {error}"
-    if not told:
+                answer[name] = f"{type(error).__name__}: {error}"
+    if not answer:
         raise NotOffered(f"this version has none of: {', '.join(asked)}")
-    return told
+    return answer
 
 
 class Shared:

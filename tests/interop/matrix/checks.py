@@ -63,11 +63,11 @@ class Stage:
         topic = self.topic()
         if acks == "0":  # a leader that has not heard of it yet would lose the records, as acks=0 allows
             eventually(lambda: self.reference.ask("offsets", topic=topic, partition=0, timestamp=0))
-        told = self.client.ask(
+        answer = self.client.ask(
             "produce", topic=topic, partition=0, records=records, codec=codec, acks=acks, idempotent=idempotent
         )
         found = self.reference.ask("consume", topic=topic, partition=0, at="earliest", count=len(records))["records"]
-        return topic, told["offsets"], found
+        return topic, answer["offsets"], found
 
 
 def eventually(check: Callable[[], Any]) -> None:
@@ -107,10 +107,10 @@ def some_records(count: int = SOME) -> list[dict[str, Any]]:
 
 
 def cluster(stage: Stage) -> None:
-    told, known = stage.client.ask("cluster"), stage.reference.ask("cluster")
-    equal(told["nodes"], known["nodes"])
-    if told.get("cluster_id") is not None:
-        equal(told["cluster_id"], known["cluster_id"])
+    answer, known = stage.client.ask("cluster"), stage.reference.ask("cluster")
+    equal(answer["nodes"], known["nodes"])
+    if answer.get("cluster_id") is not None:
+        equal(answer["cluster_id"], known["cluster_id"])
 
 
 def create(stage: Stage) -> None:
@@ -186,16 +186,16 @@ def delete_records(stage: Stage) -> None:
 def offsets(stage: Stage) -> None:
     topic, records = stage.filled()
     asked = {"topic": topic, "partition": 0}
-    told = stage.client.ask("offsets", **asked, timestamp=records[7]["timestamp"] - 1)
-    equal((told["earliest"], told["latest"], told["at_timestamp"]), (0, SOME, 7))
+    answer = stage.client.ask("offsets", **asked, timestamp=records[7]["timestamp"] - 1)
+    equal((answer["earliest"], answer["latest"], answer["at_timestamp"]), (0, SOME, 7))
 
 
 def operate(stage: Stage) -> None:
     topic = stage.topic()
 
     def answers() -> None:
-        told = stage.client.ask("operate", topic=topic)
-        wrong = [f"{name}: {value}" for name, value in told.items() if value is not True]
+        answer = stage.client.ask("operate", topic=topic)
+        wrong = [f"{name}: {value}" for name, value in answer.items() if value is not True]
         if wrong:
             raise AssertionError(", ".join(wrong))
 
@@ -207,10 +207,10 @@ def operate(stage: Stage) -> None:
 
 def _produced(stage: Stage, *, codec: str = "none", acks: str = "all", idempotent: bool = False) -> str:
     records = some_records()
-    topic, told, found = stage.produce(records, codec=codec, acks=acks, idempotent=idempotent)
+    topic, answer, found = stage.produce(records, codec=codec, acks=acks, idempotent=idempotent)
     equal(parts(found, "key", "value"), parts(records, "key", "value"))
-    if acks != "0" and None not in told:
-        equal(told, list(range(SOME)))
+    if acks != "0" and None not in answer:
+        equal(answer, list(range(SOME)))
     return topic
 
 
@@ -253,19 +253,21 @@ def nulls_and_headers(stage: Stage) -> None:
         {"key": None, "value": "no key", "headers": headers},
         {"key": "no value", "value": None, "headers": headers},
     ]
-    _told_apart(stage, records)
+    _distinguished(stage, records)
 
 
 def empties(stage: Stage) -> None:
     """An empty key or value is not null."""
-    _told_apart(stage, [{"key": "", "value": "", "headers": [["empty", ""]]}, {"key": "k", "value": "", "headers": []}])
+    _distinguished(
+        stage, [{"key": "", "value": "", "headers": [["empty", ""]]}, {"key": "k", "value": "", "headers": []}]
+    )
 
 
-def _told_apart(stage: Stage, records: list[dict[str, Any]]) -> None:
+def _distinguished(stage: Stage, records: list[dict[str, Any]]) -> None:
     topic, _, found = stage.produce(records)
     equal(parts(found, "key", "value", "headers"), parts(records, "key", "value", "headers"))
-    told = stage.client.ask("consume", topic=topic, partition=0, at="earliest", count=len(records))["records"]
-    equal(parts(told, "key", "value", "headers"), parts(records, "key", "value", "headers"))
+    answer = stage.client.ask("consume", topic=topic, partition=0, at="earliest", count=len(records))["records"]
+    equal(parts(answer, "key", "value", "headers"), parts(records, "key", "value", "headers"))
 
 
 def timestamps(stage: Stage) -> None:
@@ -334,13 +336,13 @@ def leader_killed(*, idempotent: bool) -> Callable[[Stage], None]:
             )
             stage.client.answer()  # a third is acked
             with stage.subject.down(stage.reference.ask("describe", topic=topic)["partitions"][0]["leader"]):
-                told = stage.client.answer()
+                answer = stage.client.answer()
                 followed = follower.answer()["records"]
         log: list[tuple[int, int, str]] = []
         with stage.another_reference() as reader:  # one that was there before may hold on to what it knew of leaders
             for partition in range(PARTITIONS):
                 log += _whole(reader, topic, partition)
-        _judge(told, [tuple(record) for record in followed], log, idempotent)
+        _judge(answer, [tuple(record) for record in followed], log, idempotent)
 
     return check
 
@@ -350,23 +352,23 @@ def _whole(reader: DriverProcess, topic: str, partition: int) -> list[tuple[int,
     ends: list[int] = []
     asked = {"topic": topic, "partition": partition}
     eventually(lambda: ends.append(reader.ask("offsets", **asked, timestamp=0)["latest"]))
-    told = reader.ask("consume", **asked, at="earliest", count=ends[0])["records"]
-    return [(partition, record["offset"], record["value"]) for record in told]
+    answer = reader.ask("consume", **asked, at="earliest", count=ends[0])["records"]
+    return [(partition, record["offset"], record["value"]) for record in answer]
 
 
 def _judge(
-    told: dict[str, Any], followed: list[tuple[int, int, str]], log: list[tuple[int, int, str]], idempotent: bool
+    answer: dict[str, Any], followed: list[tuple[int, int, str]], log: list[tuple[int, int, str]], idempotent: bool
 ) -> None:
-    if told["failed"]:
-        raise AssertionError(f"{len(told['failed'])} records failed: {told['failed'][0]}")
+    if answer["failed"]:
+        raise AssertionError(f"{len(answer['failed'])} records failed: {answer['failed'][0]}")
     values = [value for _, _, value in log]
-    lost = {value for _, _, value in told["acked"]} - set(values)
+    lost = {value for _, _, value in answer["acked"]} - set(values)
     if lost:
         raise AssertionError(f"{len(lost)} acked records are lost")
-    elsewhere = [tuple(at) for at in told["acked"] if at[1] is not None and tuple(at) not in set(log)]
+    elsewhere = [tuple(at) for at in answer["acked"] if at[1] is not None and tuple(at) not in set(log)]
     if elsewhere and idempotent:
         raise AssertionError(f"{len(elsewhere)} records are not where their ack said: {elsewhere[0]}")
-    equal(len(told["acked"]), STREAMED)
+    equal(len(answer["acked"]), STREAMED)
     unseen = [record for record in followed if record not in set(log)]
     if unseen:
         raise AssertionError(f"the consumer saw {unseen[0]}, which is not in the log")

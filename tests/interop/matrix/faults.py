@@ -36,7 +36,7 @@ FAULTS: dict[tuple[str, str, str], str] = {
 
 
 def fault_of(client: str, version: str, feature: str) -> str:
-    for (name, versions, features), told in FAULTS.items():
+    for (name, versions, features), why in FAULTS.items():
         if name == client and fnmatch.fnmatch(version, versions) and fnmatch.fnmatch(feature, features):
-            return told
+            return why
     return UNKNOWN

@@ -94,9 +94,9 @@ def _settled(members: tuple[DriverProcess, DriverProcess]) -> list[list[int]]:
 
 
 def _records(member: DriverProcess) -> list[tuple[int, int, str]]:
-    while "records" not in (told := member.answer()):
+    while "records" not in (answer := member.answer()):
         pass
-    return [(partition, offset, value) for partition, offset, value in told["records"]]
+    return [(partition, offset, value) for partition, offset, value in answer["records"]]
 
 
 def administers(stage: Stage) -> None:
@@ -105,11 +105,11 @@ def administers(stage: Stage) -> None:
     for partition in range(2):
         _fill(stage, topic, partition, [str(n) for n in range(SOME)])
     stage.reference.ask("take", topic=topic, group=group, how="eager", count=2 * SOME)
-    told = stage.client.ask("administer", topic=topic, group=group)
-    wrong = [f"{name}: {value}" for name, value in told.items() if value is not True]
+    answer = stage.client.ask("administer", topic=topic, group=group)
+    wrong = [f"{name}: {value}" for name, value in answer.items() if value is not True]
     if wrong:
         raise AssertionError(", ".join(wrong))
-    equal(_committed(stage, topic, group), {} if "delete" in told else dict.fromkeys(range(2), SOME))
+    equal(_committed(stage, topic, group), {} if "delete" in answer else dict.fromkeys(range(2), SOME))
 
 
 GROUPS: dict[str, Callable[[Stage], None]] = {

@@ -83,12 +83,12 @@ class DriverProcess:
         if not line:
             self._errors.seek(0)
             raise ClientError(f"the driver ended: {self._errors.read()[-MESSAGE_MAX:]}")
-        told: dict[str, Any] = json.loads(line)
-        if "not_offered" in told:
-            raise NotOfferedError(told["not_offered"])
-        if "error" in told:
-            raise ClientError(told["error"][:MESSAGE_MAX])
-        return told
+        shown: dict[str, Any] = json.loads(line)
+        if "not_offered" in shown:
+            raise NotOfferedError(shown["not_offered"])
+        if "error" in shown:
+            raise ClientError(shown["error"][:MESSAGE_MAX])
+        return shown
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -90,13 +90,13 @@ def _failures(one: Result, by_key: dict[tuple[int, tuple[tuple[int, str], ...], 
     beside = next((other for other in by_key.values() if other.key[:2] == one.key[:2] and other.cluster == KAFKA), None)
     causes: dict[str, list[str]] = {}
     for feature in one.failed:
-        told = fault_of(one.client, one.version, feature)
+        fault = fault_of(one.client, one.version, feature)
         if beside is not None:
-            told += (
+            fault += (
                 " The same fails with Apache Kafka." if feature in beside.failed else " It passes with Apache Kafka."
             )
-        causes.setdefault(told, []).append(f"`{feature}`")
-    return [f"- {one.client} {one.version}, {', '.join(features)}: {told}" for told, features in causes.items()]
+        causes.setdefault(fault, []).append(f"`{feature}`")
+    return [f"- {one.client} {one.version}, {', '.join(features)}: {fault}" for fault, features in causes.items()]
 
 
 def write_page(page: Path = PAGE, path: Path = RESULTS) -> None:

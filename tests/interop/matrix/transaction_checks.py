@@ -59,8 +59,8 @@ def reads_committed(stage: Stage) -> None:
 def fences(stage: Stage) -> None:
     """A second producer with the same id takes over: the first one cannot commit any more."""
     topic = stage.topic()
-    told = stage.client.ask("fence", topic=topic, partition=0, id=f"x-{topic}", older="older", newer="newer")
-    refused = (told["refused"] or "nothing").lower()
+    answer = stage.client.ask("fence", topic=topic, partition=0, id=f"x-{topic}", older="older", newer="newer")
+    refused = (answer["refused"] or "nothing").lower()
     if "fence" not in refused and "epoch" not in refused:
         raise AssertionError(f"the older producer was told {refused}")
     _transact(stage.reference, topic, [{"values": ["last"], "end": "commit"}])
@@ -85,8 +85,8 @@ def inspects(stage: Stage) -> None:
     _transact(stage.reference, topic, [_transaction(0, "commit")])
 
     def answers() -> None:
-        told = stage.client.ask("inspect", topic=topic, id=f"x-{topic}")
-        wrong = [f"{name}: {value}" for name, value in told.items() if value is not True]
+        answer = stage.client.ask("inspect", topic=topic, id=f"x-{topic}")
+        wrong = [f"{name}: {value}" for name, value in answer.items() if value is not True]
         if wrong:
             raise AssertionError(", ".join(wrong))
 

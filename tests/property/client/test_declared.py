@@ -24,9 +24,9 @@ def test_what_is_exported_is_read_as_it_was(found: DeclaredState) -> None:
 @given(clusters())
 def test_nothing_is_to_do_where_an_export_is_applied(found: DeclaredState) -> None:
     """With everything pruned, too: an export names all there is."""
-    told = without_passwords(found)
-    exported = read_declared("f", write_declared(told).encode())
-    assert plan_apply(exported, told, PlanOptions(frozenset(DeclaredKind))).is_empty
+    written = without_passwords(found)
+    exported = read_declared("f", write_declared(written).encode())
+    assert plan_apply(exported, written, PlanOptions(frozenset(DeclaredKind))).is_empty
 
 
 @given(clusters(), clusters(), PRUNES, st.integers(0, 20))

@@ -235,8 +235,8 @@ class Walk:
 
     def pass_time(self) -> None:
         self.cluster.now_ms += self.rng.choice([1, SESSION_TIMEOUT_MS // 3, SESSION_TIMEOUT_MS])
-        told = self.cluster.commit(self.cluster.controller.tick(self.cluster.now_ms))
-        self.outcomes["moved by schedule"] += told.replica_moves
+        response = self.cluster.commit(self.cluster.controller.tick(self.cluster.now_ms))
+        self.outcomes["moved by schedule"] += response.replica_moves
 
     def create(self) -> None:
         config = self.rng.choice([{}, {"unclean.leader.election.enable": "true"}, {"min.insync.replicas": "2"}])

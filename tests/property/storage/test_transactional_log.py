@@ -213,11 +213,11 @@ class Node:
         low = self.random.randint(start, end)
         high = self.random.randint(low, end)
         whole = [one for one in self.model.ends().aborted if one.first_offset >= start]
-        told = [one for one in self.log.transactions.aborted(low, high) if one.first_offset >= start]
+        found = [one for one in self.log.transactions.aborted(low, high) if one.first_offset >= start]
         wanted = [one for one in whole if one.last_offset >= low and one.first_offset < high]
-        assert [one for one in told if one in whole] == wanted, (low, high)
+        assert [one for one in found if one in whole] == wanted, (low, high)
         if len(whole) == len(self.model.ends().aborted):
-            assert told == wanted, (low, high)
+            assert found == wanted, (low, high)
 
     def _advance_high_watermark(self) -> None:
         """Up to the end of some batch: followers fetch whole ones."""

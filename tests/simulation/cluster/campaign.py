@@ -89,8 +89,8 @@ class Campaign:
         yield f"producers: {', '.join(f'{name} {number:,}' for name, number in self._producers.items())}"
         yield f"snapshots: {', '.join(f'{name} {number:,}' for name, number in self._snapshots.items()) or 'none'}"
         yield f"{', '.join(f'{name} {number:,}' for name, number in sorted(self._moves.items())) or 'no moves'}"
-        told = ", ".join(f"{name} {number:,}" for name, number in sorted(self._security.items()))
-        yield f"secured: {self._secured} seeds; {told or 'nobody asked'}"
+        counts = ", ".join(f"{name} {number:,}" for name, number in sorted(self._security.items()))
+        yield f"secured: {self._secured} seeds; {counts or 'nobody asked'}"
         holding = sum(map(bool, self._held))
         yield f"throttles: in {len(self._held)} seeds; copies held {sum(self._held):,}, in {holding} of them"
         yield f"elections: {sum(self._given_back):,} by schedule, in {len(self._given_back)} seeds"

@@ -40,6 +40,6 @@ def is_cordoned_in(image: MetadataImage, broker_id: int) -> bool:
     broker = image.brokers.get(broker_id)
     if broker is None:
         return False
-    told = image.configs.get(ConfigResource("broker-cordon", name), {}).get("log.dir.ids", "").split(",")
+    reported = image.configs.get(ConfigResource("broker-cordon", name), {}).get("log.dir.ids", "").split(",")
     usable = [log_dir for log_dir in broker.log_dirs if log_dir not in broker.offline_log_dirs]
-    return len(usable) > 0 and all(log_dir in told for log_dir in usable)
+    return len(usable) > 0 and all(log_dir in reported for log_dir in usable)

@@ -282,7 +282,7 @@ class Invariants:
             self.metadata.at_end(life.machine.name, life.image)
 
 
-class ToldLedger(Ledger):
+class CheckedLedger(Ledger):
     """The clients' ledger. Of an ack that promises something, and of all that is read, the invariants hear at once."""
 
     def __init__(self, invariants: Invariants, plan: Plan) -> None:

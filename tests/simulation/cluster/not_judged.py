@@ -104,7 +104,7 @@ NOT_JUDGED = (
     ),
     NotJudged(
         ("I2",),
-        QuorumInvariants.told,
+        QuorumInvariants.reported,
         "if not machine.config.is_controller:",
         "an observer has no vote to remember: one that forgot its epoch is as good as a new one",
     ),

@@ -24,7 +24,7 @@ from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 from tests.simulation.cluster.partition_invariants import PartitionInvariants, Seen
-from tests.simulation.cluster.sequences import WINDOW, Told
+from tests.simulation.cluster.sequences import WINDOW, Appended
 
 SHORT_EXPIRATION_MS = 3_600_000
 """With a longer one nobody is forgotten while a story lasts."""
@@ -93,22 +93,22 @@ class ProducerInvariants:
         self._looked[replica] = now_s
         if self._expiration_s is not None and now_s - before_s >= self._expiration_s:
             self._unseen[replica] = log.log_end_offset
-        for producer_id, told in history.sequences.told.items():
+        for producer_id, numbered in history.sequences.appended.items():
             entry = producers.get(producer_id)
             key = seen.key, partition.broker_id, producer_id
-            if self._may_be_forgotten(key, entry, told, log.log_end_offset, before_s, now_s):
+            if self._may_be_forgotten(key, entry, numbered, log.log_end_offset, before_s, now_s):
                 continue
             from_offset = self._remembered_from(partition, entry, first)
-            wrong = difference(entry, told, end, from_offset, is_cleaned="compact" in log.config.cleanup_policy)
+            wrong = difference(entry, numbered, end, from_offset, is_cleaned="compact" in log.config.cleanup_policy)
             if wrong:
                 where = f"{machine.name}, {partition.topic_partition}"
                 raise Violated(f"I39: {where}: of producer {producer_id}, up to offset {end}: {wrong}")
         for producer_id in producers:
             entry = producers.get(producer_id)
-            if producer_id in history.sequences.told or entry is None:
+            if producer_id in history.sequences.appended or entry is None:
                 continue
             key = seen.key, partition.broker_id, producer_id  # its silence begins before its first batch is committed
-            self._may_be_forgotten(key, entry, Told(entry.epoch, ()), log.log_end_offset, before_s, now_s)
+            self._may_be_forgotten(key, entry, Appended(entry.epoch, ()), log.log_end_offset, before_s, now_s)
             known = [batch.base_offset for batch in entry.batches]
             if known and known[0] < end:
                 where = f"{machine.name}, {partition.topic_partition}"
@@ -131,7 +131,7 @@ class ProducerInvariants:
         self,
         key: tuple[PartitionKey, int, int],
         entry: ProducerEntry | None,
-        told: Told,
+        numbered: Appended,
         end: int,
         before_s: float,
         now_s: float,
@@ -139,10 +139,10 @@ class ProducerInvariants:
         """Batches that are not committed count, too: a leader may forget them before they are."""
         if self._expiration_s is None:
             return False
-        heard = [batch.offset for batch in told.batches if batch.offset < end]
+        heard = [batch.offset for batch in numbered.batches if batch.offset < end]
         if entry is None and heard and heard[-1] < self._unseen.get(key[:2], 0):
             return True
-        newest = told.epoch, heard[-1] if heard else -1
+        newest = numbered.epoch, heard[-1] if heard else -1
         if entry is not None:
             newest = max(newest, (entry.epoch, entry.batches[-1].base_offset if entry.batches else -1))
         silence = self._silences.setdefault(key, _Silence(newest, before_s))
@@ -154,7 +154,7 @@ class ProducerInvariants:
             silence.epoch = newest[0]
         if newest > silence.newest:
             silence.newest, silence.since_s = newest, before_s
-        return silence.epoch >= told.epoch
+        return silence.epoch >= numbered.epoch
 
     def counted(self) -> Counter[str]:
         """The brokers' actions on producers, by name."""
@@ -167,27 +167,31 @@ class ProducerInvariants:
 
 
 def difference(
-    entry: ProducerEntry | None, told: Told, end: int, first_offset: int, *, is_cleaned: bool = False
+    entry: ProducerEntry | None, numbered: Appended, end: int, first_offset: int, *, is_cleaned: bool = False
 ) -> str:
     """The fault in a broker's knowledge of a producer; "" if there is none.
 
     `end`: what is committed. `first_offset`: where the files begin. From a log that is cleaned a follower may have got
     the newest batch of a producer alone, and of those before only some.
     """
-    wanted = told.batches
+    wanted = numbered.batches
     if entry is None and not wanted:
         return ""  # it began with a marker, and that may be deleted
     if entry is None:
-        return f"nothing is known, {told} is committed" if wanted[-1].offset >= first_offset else ""
+        return f"nothing is known, {numbered} is committed" if wanted[-1].offset >= first_offset else ""
     known = [batch[:3] for batch in entry.batches if batch.base_offset < end]
-    if entry.epoch > told.epoch and not known:
+    if entry.epoch > numbered.epoch and not known:
         return ""
-    if is_cleaned and entry.epoch == told.epoch and known and wanted and known[-1] == wanted[-1]:
-        return "" if all(b in wanted or b[1] < wanted[0].offset for b in known) else f"{entry} is known, {told} is told"
+    if is_cleaned and entry.epoch == numbered.epoch and known and wanted and known[-1] == wanted[-1]:
+        return (
+            ""
+            if all(b in wanted or b[1] < wanted[0].offset for b in known)
+            else f"{entry} is known, {numbered} is told"
+        )
     newer = len(entry.batches) - len(known)
     wanted = wanted[max(len(wanted) + newer - WINDOW, 0) :]
     lacks = wanted[: max(len(wanted) - len(known), 0)]
     is_end = list(wanted[len(lacks) :]) == known
-    if entry.epoch == told.epoch and is_end and all(batch.offset < first_offset for batch in lacks):
+    if entry.epoch == numbered.epoch and is_end and all(batch.offset < first_offset for batch in lacks):
         return ""
-    return f"{entry} is known, {told} is committed"
+    return f"{entry} is known, {numbered} is committed"

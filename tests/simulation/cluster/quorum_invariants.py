@@ -124,15 +124,15 @@ class QuorumInvariants:
     def asking(self, machine: Machine, request: Request) -> None:
         """The node is about to send the request."""
         if isinstance(request, VoteRequest):
-            self.told(machine, request.candidate_epoch)
+            self.reported(machine, request.candidate_epoch)
             if not request.pre_vote:
                 self.voted(machine, request.candidate_epoch, _candidate(request))
         else:
-            self.told(machine, getattr(request, "leader_epoch", getattr(request, "current_leader_epoch", 0)))
+            self.reported(machine, getattr(request, "leader_epoch", getattr(request, "current_leader_epoch", 0)))
 
     def answering(self, machine: Machine, request: Request, response: Response, log_end: tuple[int, int]) -> None:
         """The node is about to answer; meanwhile its log has never ended below `log_end`, the last epoch and offset."""
-        self.told(machine, response.leader_epoch)
+        self.reported(machine, response.leader_epoch)
         if not isinstance(request, VoteRequest) or not isinstance(response, VoteResponse) or request.pre_vote:
             return
         if response.vote_granted:
@@ -159,7 +159,7 @@ class QuorumInvariants:
             voice.stored = (content, state)
         return voice.stored[1]
 
-    def told(self, machine: Machine, epoch: int) -> None:
+    def reported(self, machine: Machine, epoch: int) -> None:
         """I2: an epoch of which others hear is on the disk of the voter that speaks.
 
         Not so of an observer. It has no vote to remember: one that forgot its epoch is as good as a new one.

@@ -27,7 +27,7 @@ class Numbered(NamedTuple):
     last_offset_delta: int
 
 
-class Told(NamedTuple):
+class Appended(NamedTuple):
     """The content of a log about one producer: its newest epoch, and the newest batches of it, oldest first."""
 
     epoch: int
@@ -41,14 +41,14 @@ class Told(NamedTuple):
         return (newest.sequence + newest.last_offset_delta + 1) % SEQUENCES
 
 
-NOTHING = Told(-1, ())
+NOTHING = Appended(-1, ())
 
 
 class Sequences:
     """The sequences of one log, from its first record on."""
 
     def __init__(self) -> None:
-        self.told: dict[int, Told] = {}
+        self.appended: dict[int, Appended] = {}
         """By producer id."""
         self.later_epochs = 0
         """Begun behind another epoch of the same producer."""
@@ -58,7 +58,7 @@ class Sequences:
         header = BatchHeader(*HEADER.unpack_from(raw))
         if header.producer_id == NO_PRODUCER_ID:
             return None
-        before = self.told.get(header.producer_id, NOTHING)
+        before = self.appended.get(header.producer_id, NOTHING)
         if header.is_control or header.base_sequence < 0:
             return self._unnumbered(header, before)
         is_later = header.producer_epoch > before.epoch
@@ -66,7 +66,7 @@ class Sequences:
         self.later_epochs += is_later and before is not NOTHING
         batch = Numbered(header.base_sequence, header.base_offset, header.last_offset_delta)
         earlier = before.batches[1 - WINDOW :] if header.producer_epoch == before.epoch else ()
-        self.told[header.producer_id] = Told(header.producer_epoch, (*earlier, batch))
+        self.appended[header.producer_id] = Appended(header.producer_epoch, (*earlier, batch))
         if header.producer_epoch >= before.epoch and header.base_sequence == first:
             return None
         return (
@@ -74,9 +74,9 @@ class Sequences:
             f" where sequence {first} of epoch {max(before.epoch, header.producer_epoch)} comes next"
         )
 
-    def _unnumbered(self, header: BatchHeader, before: Told) -> str | None:
+    def _unnumbered(self, header: BatchHeader, before: Appended) -> str | None:
         if header.producer_epoch > before.epoch:
-            self.told[header.producer_id] = Told(header.producer_epoch, ())
+            self.appended[header.producer_id] = Appended(header.producer_epoch, ())
         elif header.producer_epoch < before.epoch:
             return f"a marker of producer {header.producer_id} in epoch {header.producer_epoch} behind {before.epoch}"
         return None

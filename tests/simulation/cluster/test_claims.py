@@ -13,7 +13,7 @@ from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from tests.simulation.cluster import test_invariants
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
 from tests.simulation.cluster.conditions import newest_image
-from tests.simulation.cluster.test_invariants import HEALTHY, Lie, Scene, told
+from tests.simulation.cluster.test_invariants import HEALTHY, Lie, Scene, judged
 from tests.support.losing_fs import File
 
 
@@ -203,20 +203,20 @@ DISK_LIES: tuple[tuple[str, Lie], ...] = (
 def test_a_disk_that_lies_is_found_by_its_claim_and_else_by_what_is_committed(
     name: str, lie: Lie, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert told(lie).failures[0].startswith(("I26: ", f"{name}: "))
+    assert judged(lie).failures[0].startswith(("I26: ", f"{name}: "))
     monkeypatch.setattr(ClaimInvariants, "after_step", lambda *_: None)
-    assert told(lie).failures[0].startswith(f"{name}: ")
+    assert judged(lie).failures[0].startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize(("name", "lie"), LIES)
 def test_a_wrong_claim_is_found(name: str, lie: Lie) -> None:
-    outcome = told(lie)
+    outcome = judged(lie)
     assert [failure.partition(":")[0] for failure in outcome.failures] == [name], outcome.failures
     assert outcome.seconds < test_invariants.LIE_SECONDS + 1.5
 
 
 def test_an_append_that_was_refused_and_taken_back_is_no_claim_too_much() -> None:
-    assert not told(lambda scene: _refuse(scene, b"half of a batch", is_taken_back=True)).failures
+    assert not judged(lambda scene: _refuse(scene, b"half of a batch", is_taken_back=True)).failures
 
 
 def test_a_fetch_of_before_older_log_dirs_were_put_back_is_no_claim_of_theirs() -> None:
@@ -225,11 +225,11 @@ def test_a_fetch_of_before_older_log_dirs_were_put_back_is_no_claim_of_theirs() 
             scene.invariants.claims.put_back(machine.config.node_id, newest_image(scene.world))
         a_leader_counts_what_a_follower_lacks(scene)
 
-    assert not any(failure.startswith("I27: ") for failure in told(lie).failures)
+    assert not any(failure.startswith("I27: ") for failure in judged(lie).failures)
 
 
 def test_a_change_of_the_isr_that_is_as_it_should_be_is_no_claim_too_much() -> None:
-    assert not told(_accept).failures
+    assert not judged(_accept).failures
 
 
 def test_a_silent_broker_that_stays_in_service_breaks_i30(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,5 +238,5 @@ def test_a_silent_broker_that_stays_in_service_breaks_i30(monkeypatch: pytest.Mo
     def lie(scene: Scene) -> None:
         scene.follower[0].pause()
 
-    (failure,) = told(lie, replace(HEALTHY, seconds=8.0)).failures
+    (failure,) = judged(lie, replace(HEALTHY, seconds=8.0)).failures
     assert failure.startswith("I30: ")

@@ -16,7 +16,7 @@ from penstock.types import TopicPartition
 from tests.simulation.cluster.client_invariants import FOUND_SECONDS
 from tests.simulation.cluster.network import CLIENTS
 from tests.simulation.cluster.rpc import AioChannel
-from tests.simulation.cluster.test_invariants import Lie, Scene, told
+from tests.simulation.cluster.test_invariants import Lie, Scene, judged
 from tests.support.sinks import CALLER
 
 TP = TopicPartition("topic", 0)
@@ -102,7 +102,7 @@ LIES: tuple[tuple[str, Lie], ...] = (
 
 @pytest.mark.parametrize(("name", "lie"), LIES)
 def test_a_client_that_is_wronged_is_found(name: str, lie: Lie) -> None:
-    assert [failure.partition(":")[0] for failure in told(lie).failures] == [name]
+    assert [failure.partition(":")[0] for failure in judged(lie).failures] == [name]
 
 
 def test_requests_that_are_wanted_are_appended_and_others_answered() -> None:
@@ -110,7 +110,7 @@ def test_requests_that_are_wanted_are_appended_and_others_answered() -> None:
         _produce(scene, is_abandoned=False, queued_ms=1_000)
         _produce(scene, is_abandoned=True, queued_ms=1, appends=0)
 
-    assert not told(truth).failures
+    assert not judged(truth).failures
 
 
 def test_a_second_stream_of_a_producer_is_found() -> None:
@@ -121,5 +121,5 @@ def test_a_second_stream_of_a_producer_is_found() -> None:
         for _ in range(2):
             channel.begin("/penstock.v1.Broker/Produce")
 
-    (failure,) = told(lie).failures
+    (failure,) = judged(lie).failures
     assert failure.startswith("I36: ")

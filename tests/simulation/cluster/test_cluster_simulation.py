@@ -18,8 +18,8 @@ SEEDS = usually((2, 18), long=range(24))
 """Each takes some seconds of a processor. The rare stories are told by campaigns, and on purpose (mutants/)."""
 SECONDS = 15.0
 """Half of a campaign's."""
-TOLD_TWICE = 4, 18
-TOLD_S = usually(2.0, long=4.0)
+RUN_TWICE = 4, 18
+RUN_S = usually(2.0, long=4.0)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -32,17 +32,17 @@ def test_a_seed_loses_nothing_and_becomes_whole(seed: int) -> None:
 
 def digest_of(seed: int) -> int:
     """The digest of every step of a seed."""
-    return World(draw_plan(seed, TOLD_S)).run().digest
+    return World(draw_plan(seed, RUN_S)).run().digest
 
 
 def test_a_seed_is_a_whole_story_in_every_process() -> None:
     """In another one with other hashes, and after other seeds."""
     program = f"""
 from tests.simulation.cluster.test_cluster_simulation import digest_of
-print([digest_of(seed) for seed in {TOLD_TWICE}])
+print([digest_of(seed) for seed in {RUN_TWICE}])
 """
     environment = {**os.environ, "PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
     there = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert there.stdout == f"{[digest_of(seed) for seed in reversed(TOLD_TWICE)][::-1]}\n"
+    assert there.stdout == f"{[digest_of(seed) for seed in reversed(RUN_TWICE)][::-1]}\n"

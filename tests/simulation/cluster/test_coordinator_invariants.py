@@ -9,7 +9,7 @@ from broker.coordination.shard_ports import ShardState
 from tests.simulation.cluster.coordinator_invariants import wrong_append
 from tests.simulation.cluster.mutants.groups import CONFIG
 from tests.simulation.cluster.plan import GroupPlan, MemberKind, MemberPlan
-from tests.simulation.cluster.test_invariants import HEALTHY, Scene, told
+from tests.simulation.cluster.test_invariants import HEALTHY, Scene, judged
 
 BOOKS = replace(
     HEALTHY,
@@ -38,13 +38,13 @@ def test_a_writer_that_is_not_the_coordinator_of_the_lead_is_found() -> None:
             lambda: setattr(shard, "lead", lead._replace(leader_epoch=lead.leader_epoch - 1)),
             lambda: shards.pop(number),
         )
-        for told_now in lies:
-            told_now()
+        for judged_now in lies:
+            judged_now()
             found.append(wrong_append(node, shard.partition))
             barrier.end, shard.state, shard.lead, shards[number] = end, ShardState.ACTIVE, lead, shard
         assert not wrong_append(node, shard.partition)
         barrier.end -= 1  # the next append finds it
 
-    (failure,) = told(lie, BOOKS).failures
+    (failure,) = judged(lie, BOOKS).failures
     assert failure.startswith("I75: ") and "somebody else writes" in failure
     assert [why.rpartition(" ")[2] for why in found] == ["writes", "log", "it", "it"], found

@@ -110,7 +110,7 @@ class Scene:
         return self.image.topics_by_name["topic"].partitions[0]
 
 
-def told(lie: Lie, plan: Plan = HEALTHY) -> Outcome:
+def judged(lie: Lie, plan: Plan = HEALTHY) -> Outcome:
     """The outcome of a cluster to which a lie is told."""
     made = World(plan)
     scene = Scene(made)
@@ -119,7 +119,7 @@ def told(lie: Lie, plan: Plan = HEALTHY) -> Outcome:
 
 
 def test_the_truth_breaks_nothing() -> None:
-    outcome = told(lambda scene: None)
+    outcome = judged(lambda scene: None)
     assert not outcome.failures
     assert outcome.acked > 20
 
@@ -141,7 +141,7 @@ def an_epoch_falls(scene: Scene) -> None:
     _tell_election(scene, lambda election: replace(election, epoch=election.epoch - 1))
 
 
-def an_epoch_was_told_before_the_restart(scene: Scene) -> None:
+def an_epoch_was_sent_before_the_restart(scene: Scene) -> None:
     life = scene.quorum_follower
     scene.invariants.quorum.voices[life.machine.name].epoch += 7
     life.machine.kill()
@@ -318,7 +318,7 @@ def many_descriptors(scene: Scene) -> None:
 LIES: tuple[tuple[str, Lie], ...] = (
     ("I1", another_leader),
     ("I2", an_epoch_falls),
-    ("I2", an_epoch_was_told_before_the_restart),
+    ("I2", an_epoch_was_sent_before_the_restart),
     ("I3", two_votes),
     ("I3", a_vote_is_not_on_the_disk),
     ("I4", metadata_differ),
@@ -354,7 +354,7 @@ LIES: tuple[tuple[str, Lie], ...] = (
 
 @pytest.mark.parametrize(("name", "lie"), LIES, ids=[f"{name}-{lie.__name__}" for name, lie in LIES])
 def test_a_lie_is_found_and_stops_the_story(name: str, lie: Lie) -> None:
-    outcome = told(lie)
+    outcome = judged(lie)
     assert [failure.partition(":")[0] for failure in outcome.failures] == [name], outcome.failures
     assert outcome.seconds < LIE_SECONDS + 1.5
 
@@ -374,7 +374,7 @@ def test_an_ack_of_a_leader_that_has_not_heard_of_the_deletion_promises_nothing(
             monkeypatch.setattr(invariants, "keys", lambda *_, keys=keys: keys)
             promised.append(invariants.acked("topic", 0, offset, [b"never sent"]))
 
-    failures = told(lie).failures
+    failures = judged(lie).failures
     assert promised == [False, True, True]
     assert {failure.partition(":")[0] for failure in failures} == {"I14"}, failures
 
@@ -384,13 +384,13 @@ def test_an_ack_of_a_leader_that_has_not_heard_of_the_deletion_promises_nothing(
 
 def test_a_voter_that_does_not_save_its_epoch_breaks_i2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QuorumStateFile, "save", lambda self, state: None)
-    assert told(lambda scene: None).failures[0].startswith("I2: ")
+    assert judged(lambda scene: None).failures[0].startswith("I2: ")
 
 
 def test_voters_that_count_before_they_sync_break_i6(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MetadataLog, "flush", lambda self: None)
     monkeypatch.setattr(MetadataLog, "flushed_offset", property(lambda self: self.log_end_offset))
-    assert told(lambda scene: None).failures[0].startswith("I6: ")
+    assert judged(lambda scene: None).failures[0].startswith("I6: ")
 
 
 def test_a_replica_that_differs_below_its_high_watermark_breaks_i15(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,12 +402,12 @@ def test_a_replica_that_differs_below_its_high_watermark_breaks_i15(monkeypatch:
         replica.batches[0] = replica.batches[0]._replace(raw=b"something else")
         replica.compared = 0
 
-    assert told(lie).failures[0].startswith("I15: ")
+    assert judged(lie).failures[0].startswith("I15: ")
 
 
 def test_a_snapshot_without_its_last_record_breaks_i9(monkeypatch: pytest.MonkeyPatch) -> None:
     images: list[MetadataImage] = []
-    told(lambda scene: images.append(scene.image))
+    judged(lambda scene: images.append(scene.image))
     MetadataInvariants({}).at_end("node-0", images[0])
     monkeypatch.setattr(metadata_invariants, "image_records", lambda image: list(image_records(image))[:-1])
     with pytest.raises(Violated, match=r"^I9: "):
@@ -418,13 +418,13 @@ def test_a_record_that_is_answered_late_breaks_i24() -> None:
     def lie(scene: Scene) -> None:
         scene.world.clients.worst_ack_ms = 21_101
 
-    assert told(lie).failures == ["I24: a record was answered after 21101 ms, the limit is 20000 ms"]
+    assert judged(lie).failures == ["I24: a record was answered after 21101 ms, the limit is 20000 ms"]
 
 
 def test_replicas_that_differ_at_the_end_break_i23(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "HEAL_SECONDS", 2.0)
     monkeypatch.setattr(replicas, "log_bytes", lambda machine, directory: machine.name.encode())
-    (failure,) = told(lambda scene: None).failures
+    (failure,) = judged(lambda scene: None).failures
     assert "all replicas are equal" in failure
 
 
@@ -436,5 +436,5 @@ def test_a_broker_that_is_out_of_service_at_the_end_breaks_i25(monkeypatch: pyte
         machine.start = lambda: None  # type: ignore[method-assign]
         machine.kill()
 
-    (failure,) = told(lie).failures
+    (failure,) = judged(lie).failures
     assert "every node is in service again" in failure

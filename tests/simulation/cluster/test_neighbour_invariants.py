@@ -17,7 +17,7 @@ from tests.simulation.cluster.hangs import SYNCS, Hang
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.neighbour_invariants import ACKED_SECONDS
 from tests.simulation.cluster.network import CLIENTS
-from tests.simulation.cluster.test_invariants import Scene, told
+from tests.simulation.cluster.test_invariants import Scene, judged
 from tests.support.machine import THREADS
 
 TP = TopicPartition("topic", 0)
@@ -103,7 +103,7 @@ def test_an_ack_that_is_held_up_is_found_whatever_hangs_elsewhere() -> None:
         with _quotas(scene):
             found.append(_is_found(scene))
 
-    assert not told(lie).failures
+    assert not judged(lie).failures
     assert found == [True, True, True, True, True], "nobody has a quota, or nobody was told to wait for it"
 
 
@@ -152,5 +152,5 @@ def test_what_exempts_an_ack_is_not_found() -> None:
             found["the producer has used its quota up"] = _is_found(scene, throttled_ms=1)
         found["another batch was acked meanwhile"] = _is_found(scene, trouble=ack)
 
-    assert not told(truth).failures
+    assert not judged(truth).failures
     assert len(found) == 11 and not any(found.values()), found

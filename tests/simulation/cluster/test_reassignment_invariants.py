@@ -10,7 +10,7 @@ from metadata.registrations import PartitionRegistration
 from tests.simulation.cluster.mutants.edit import switched_on
 from tests.simulation.cluster.mutants.hunt import failure_of, named
 from tests.simulation.cluster.reassignment_invariants import Least, wrong_in
-from tests.simulation.cluster.test_invariants import LIE_SECONDS, Lie, Scene, told
+from tests.simulation.cluster.test_invariants import LIE_SECONDS, Lie, Scene, judged
 
 MOVING = PartitionRegistration(
     "id", 0, (4, 5, 1, 2, 3), (1, 2, 3, 4, 5), 1, 7, 30, adding_replicas=(4, 5), removing_replicas=(2, 3)
@@ -77,7 +77,7 @@ def a_leader_waits_for_a_stranger(scene: Scene) -> None:
 
 @pytest.mark.parametrize("lie", [a_leader_follows_a_stranger, a_leader_waits_for_a_stranger])
 def test_a_leader_that_counts_a_stranger_breaks_i47(lie: Lie) -> None:
-    outcome = told(lie)
+    outcome = judged(lie)
     assert [failure.partition(":")[0] for failure in outcome.failures] == ["I47"], outcome.failures
     assert outcome.seconds < LIE_SECONDS + 1.5
 
@@ -91,7 +91,7 @@ def a_leader_calls_one_in_sync_a_copy(scene: Scene) -> None:
 
 
 def test_a_leader_that_calls_one_in_sync_a_copy_breaks_i48() -> None:
-    (failure,) = told(a_leader_calls_one_in_sync_a_copy).failures
+    (failure,) = judged(a_leader_calls_one_in_sync_a_copy).failures
     assert failure.startswith("I48: ")
 
 

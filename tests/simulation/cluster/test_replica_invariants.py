@@ -11,12 +11,12 @@ from penstock.errors import CorruptFileError, KafkaStorageError
 from storage.log_dirs.log_table import LogTable
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.replica_invariants import check_replicas
-from tests.simulation.cluster.test_invariants import Scene, told
+from tests.simulation.cluster.test_invariants import Scene, judged
 
 REFUSAL = KafkaStorageError("offline")
 
 
-def _is_told(replica: Replica, state: HostingState) -> None:
+def _reports(replica: Replica, state: HostingState) -> None:
     replica._state = state
 
 
@@ -42,16 +42,16 @@ def test_a_replica_that_is_not_what_its_state_says_is_found() -> None:
         assert replica is not None and replica.state is HostingState.LED
         leading, log, state = partition.leading, partition.log, replica.state
         lies: tuple[Callable[[], object], ...] = (
-            lambda: _is_told(replica, HostingState.FOLLOWED),
-            lambda: _is_told(replica, HostingState.OPENED),
-            lambda: _is_told(replica, HostingState.OUT_OF_USE),
-            lambda: _is_told(replica, HostingState.HELD),
+            lambda: _reports(replica, HostingState.FOLLOWED),
+            lambda: _reports(replica, HostingState.OPENED),
+            lambda: _reports(replica, HostingState.OUT_OF_USE),
+            lambda: _reports(replica, HostingState.HELD),
             lambda: partition.hold(REFUSAL),
             lambda: _is_not_in_use(partition, logs),
             lambda: _rotten(replica),
         )
-        for told_now in lies:
-            told_now()
+        for judged_now in lies:
+            judged_now()
             try:
                 check_replicas(machine, node)
             except Violated as violated:
@@ -60,7 +60,7 @@ def test_a_replica_that_is_not_what_its_state_says_is_found() -> None:
             logs.logs.put(partition.topic_partition, partition.topic_id, log)
         check_replicas(machine, node)
 
-    assert not told(lie).failures
+    assert not judged(lie).failures
     assert len(found) == 7 and all(line.startswith("I56: ") for line in found)
 
 
@@ -73,10 +73,10 @@ def test_a_lead_that_is_not_as_it_was_told_is_found() -> None:
         assert node is not None and node.broker is not None and partition.leading is not None
         news, key = node.broker.replication.replicas.news, partition.topic_partition
         truth = news.led[key]
-        for told_lead in (None, truth._replace(leader_epoch=truth.leader_epoch - 1)):
+        for announced in (None, truth._replace(leader_epoch=truth.leader_epoch - 1)):
             del news.led[key]
-            if told_lead is not None:
-                news.led[key] = told_lead
+            if announced is not None:
+                news.led[key] = announced
             try:
                 check_replicas(machine, node)
             except Violated as violated:
@@ -84,5 +84,5 @@ def test_a_lead_that_is_not_as_it_was_told_is_found() -> None:
             news.led[key] = truth
         check_replicas(machine, node)
 
-    assert not told(lie).failures
+    assert not judged(lie).failures
     assert len(found) == 2 and all(line.startswith("I57: ") for line in found)

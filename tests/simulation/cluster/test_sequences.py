@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.record.builder import build_batch
-from tests.simulation.cluster.sequences import SEQUENCES, Numbered, Sequences, Told
+from tests.simulation.cluster.sequences import SEQUENCES, Appended, Numbered, Sequences
 
 Numbers = tuple[int, int, int, int]
 """Producer id, epoch, base sequence, records."""
@@ -62,7 +62,7 @@ def test_a_batch_out_of_order(batches: list[Numbers]) -> None:
 
 def test_sequences_wrap() -> None:
     sequences = Sequences()
-    sequences.told[7] = Told(0, (Numbered(SEQUENCES - 3, 0, 0),))
+    sequences.appended[7] = Appended(0, (Numbered(SEQUENCES - 3, 0, 0),))
     for sequence, count in ((SEQUENCES - 2, 5), (3, 1)):
         assert sequences.fault(_batch(7, 0, sequence, count)) is None
 
@@ -71,7 +71,7 @@ def test_the_newest_five_batches_of_the_newest_epoch_are_remembered() -> None:
     sequences = Sequences()
     for n in range(7):
         assert sequences.fault(_batch(7, 0, 2 * n, 2, 10 * n)) is None
-    assert sequences.told == {7: Told(0, tuple(Numbered(2 * n, 10 * n, 1) for n in range(2, 7)))}
+    assert sequences.appended == {7: Appended(0, tuple(Numbered(2 * n, 10 * n, 1) for n in range(2, 7)))}
     assert sequences.fault(_batch(7, 1, 0, 3, 70)) is None
-    assert sequences.told == {7: Told(1, (Numbered(0, 70, 2),))}
+    assert sequences.appended == {7: Appended(1, (Numbered(0, 70, 2),))}
     assert sequences.later_epochs == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.record.builder import build_batch
 from tests.simulation.cluster.durable_log import DurableLog
 from tests.simulation.cluster.machine import Machine
-from tests.simulation.cluster.test_invariants import Scene, told
+from tests.simulation.cluster.test_invariants import Scene, judged
 from tests.simulation.cluster.torn_metadata import DiskThen, directory_of, keep_order, newest_log
 from tests.support.losing_fs import LosingFileSystem
 
@@ -46,7 +46,7 @@ def test_the_hole_stays_while_the_others_have_all_and_goes_when_they_cannot_spar
         found.append(("goes", (_tail(struck, left), len(left.durable(path))) == (None, end)))
         quorum.excuse_no_more(other)
 
-    told(look)
+    judged(look)
     assert found == [("hole", True), ("stays", True), ("goes", True)]
 
 
@@ -64,5 +64,5 @@ def test_a_hole_from_before_the_power_cut_stays_and_its_voter_counts_for_no_majo
         keep_order(world, struck, left)
         found.append(("stays", _tail(struck, left) == (path, end)))
 
-    told(look)
+    judged(look)
     assert found == [("spared", True), ("spared", False), ("stays", True)]

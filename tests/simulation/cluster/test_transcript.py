@@ -9,9 +9,9 @@ from tests.simulation.cluster.world import World
 
 def test_a_transcript_tells_of_processes_leaders_isrs_and_acks_and_leaves_the_story_as_it_was() -> None:
     plan = small_plan(Fault(1.5, Kind.KILL, 1, 0, 3.0, 0.5))
-    told, untold = World(plan, transcript=True).run(), World(plan).run()
-    assert not told.failures and told.digest == untold.digest and len(told.log) > len(untold.log)
-    story = iter(told.log)
+    shown, quiet = World(plan, transcript=True).run(), World(plan).run()
+    assert not shown.failures and shown.digest == quiet.digest and len(shown.log) > len(quiet.log)
+    story = iter(shown.log)
     for expected in (
         "node-1#1 begins",
         "→ Leader, epoch 1",

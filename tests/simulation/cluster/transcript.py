@@ -57,8 +57,8 @@ class Transcript:
         self._refusals: dict[str, int] = {}
         self._quorum: dict[str, tuple[State, int]] = {}
         self._replicas: dict[tuple[str, TopicPartition], _Seen] = {}
-        self._told_s = world.scheduler.now_s
-        self._told = (0, 0)
+        self._shown_s = world.scheduler.now_s
+        self._shown_counts = (0, 0)
         self._errors: Counter[str] = Counter()
 
     def after_step(self, process: Process) -> None:
@@ -66,8 +66,8 @@ class Transcript:
             self._note_process(machine)
             if machine.process is process and machine.node is not None:
                 self._note_node(machine, process.name)
-        if self._world.scheduler.now_s >= self._told_s + CLIENTS_SECONDS:
-            self._told_s = self._world.scheduler.now_s
+        if self._world.scheduler.now_s >= self._shown_s + CLIENTS_SECONDS:
+            self._shown_s = self._world.scheduler.now_s
             self._note_clients()
 
     # -- processes -----------------------------------------------------------------------------------------------------
@@ -148,12 +148,12 @@ class Transcript:
 
     def _note_clients(self) -> None:
         clients = self._world.clients
-        acked, failed = clients.acked - self._told[0], clients.failed_records - self._told[1]
+        acked, failed = clients.acked - self._shown_counts[0], clients.failed_records - self._shown_counts[1]
         if acked or failed:
             errors = clients.errors - self._errors
             why = ", ".join(f"{name} {number}" for name, number in sorted(errors.items()))
             self._say(f"clients: {acked} acked" + (f", {failed} failed ({why})" if failed else ""))
-        self._told = clients.acked, clients.failed_records
+        self._shown_counts = clients.acked, clients.failed_records
         self._errors = clients.errors.copy()
 
 

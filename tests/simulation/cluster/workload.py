@@ -31,7 +31,7 @@ from tests.simulation.cluster.clients.operators import Operator
 from tests.simulation.cluster.clients.readers import RETRY_SECONDS, Reader
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.groups.group import Group
-from tests.simulation.cluster.invariants import ToldLedger
+from tests.simulation.cluster.invariants import CheckedLedger
 from tests.simulation.cluster.kafka.flooder import Flooder
 from tests.simulation.cluster.kafka.readers import KafkaReader
 from tests.simulation.cluster.kafka.writers import KafkaWriter
@@ -105,7 +105,7 @@ class Clients:
         plan: Plan,
         endpoints: tuple[Sequence[Endpoint], Sequence[Endpoint]],
         failed: Failed,
-        ledger: ToldLedger,
+        ledger: CheckedLedger,
         invariants: ClientInvariants,
         site: Site,
     ) -> None:
@@ -432,8 +432,8 @@ class Clients:
 
     def _promised(self, number: int, first: int, answer: RecordFuture | BulkFuture) -> None:
         if isinstance(answer, RecordFuture):
-            told = answer.result(0)
-            self.ledger.ack(number, first, told.partition, told.offset)
+            result = answer.result(0)
+            self.ledger.ack(number, first, result.partition, result.offset)
             return
         for span in answer.ranges(0):
             count = span.last_offset + 1 - span.first_offset

@@ -38,7 +38,7 @@ from tests.simulation.cluster.calendars.keeper import FORGETS_S
 from tests.simulation.cluster.clients.readers import find_ends, read_final
 from tests.simulation.cluster.conditions import conditions, works
 from tests.simulation.cluster.disk_faults import DiskWork
-from tests.simulation.cluster.invariants import Invariants, ToldLedger
+from tests.simulation.cluster.invariants import CheckedLedger, Invariants
 from tests.simulation.cluster.levels.level_operator import LevelOperator
 from tests.simulation.cluster.levels.rolled import OLDER_RELEASE, RolledNodes
 from tests.simulation.cluster.log_places import between_log_dirs
@@ -140,7 +140,7 @@ class World:
         self.invariants.producers.dated = frozenset(writer.topic for writer in plan.writers if writer.is_dated)
         if plan.voter_changes is not None:
             self.invariants.quorum.sets.begin(self.quorum.first)
-        ledger = ToldLedger(self.invariants, plan)
+        ledger = CheckedLedger(self.invariants, plan)
         self.disks = DiskWork(self)
         for machine in self.machines:
             machine.lost_power = functools.partial(torn_metadata.keep_order, self)

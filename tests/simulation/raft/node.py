@@ -255,10 +255,10 @@ class SimNode:
             request = message.request
             if isinstance(request, VoteRequest) and not request.pre_vote:
                 oracle.voted(self.key, request.candidate_epoch, self.key)
-            oracle.told(self.key, _epoch_of(request), stored)
+            oracle.sent(self.key, _epoch_of(request), stored)
             self.world.send(self, message)
         for reply in ready.replies:
-            oracle.told(self.key, reply.response.leader_epoch, stored)
+            oracle.sent(self.key, reply.response.leader_epoch, stored)
             if isinstance(reply.response, VoteResponse) and reply.response.vote_granted:
                 self._note_vote(reply.request_id, reply.response.leader_epoch)
             self.world.answer(self, reply.request_id, reply.response)
@@ -294,14 +294,14 @@ class SimNode:
             response = replace(response, error_code=SnapshotNotFoundError.code)
         else:
             response = replace(response, size_bytes=found[0], data=self.world.rotten(found[1]))
-        self.world.oracle.told(self.key, response.leader_epoch, self.store.state or ElectionState())
+        self.world.oracle.sent(self.key, response.leader_epoch, self.store.state or ElectionState())
         self.world.answer(self, reply.request_id, response)
 
     def _reply_fetch(self, reply: FetchReply) -> None:
         records = b""
         if reply.read is not None:
             records = self.log.read(reply.read.start_offset, reply.read.max_bytes, reply.read.end_offset)
-        self.world.oracle.told(self.key, reply.response.leader_epoch, self.store.state or ElectionState())
+        self.world.oracle.sent(self.key, reply.response.leader_epoch, self.store.state or ElectionState())
         self.world.answer_fetch(self, reply.request_id, reply.response, records)
 
     def _set_timer(self) -> None:

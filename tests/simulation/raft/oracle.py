@@ -36,8 +36,8 @@ class Oracle:
         self.named: VoterSet | None = None
         """The set that a static first one becomes, if any does."""
         self._leader_of: dict[int, NodeKey] = {}
-        self._told_epoch: dict[NodeKey, int] = {}
-        self._told_vote: dict[tuple[NodeKey, int], NodeKey] = {}
+        self._sent_epochs: dict[NodeKey, int] = {}
+        self._sent_votes: dict[tuple[NodeKey, int], NodeKey] = {}
         self._batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}
         self.committed: list[tuple[int, int]] = []  # (base offset, epoch) of each batch, in order
         self.committed_offset = 0
@@ -70,24 +70,24 @@ class Oracle:
         if same and previous.voted_id != NO_VOTE and own != before:
             raise Violated(f"I3: {node_id} changes its vote in epoch {state.epoch}")
 
-    def told(self, node_id: NodeKey, epoch: int, stored: ElectionState) -> None:
+    def sent(self, node_id: NodeKey, epoch: int, stored: ElectionState) -> None:
         """I2: an epoch that others hear of is durable, also when it was told before a crash."""
-        if stored.epoch < max(epoch, self._told_epoch.get(node_id, 0)):
+        if stored.epoch < max(epoch, self._sent_epochs.get(node_id, 0)):
             raise Violated(f"I2: {node_id} speaks in epoch {epoch}, but has {stored.epoch} on disk")
-        self._told_epoch[node_id] = max(epoch, self._told_epoch.get(node_id, 0))
+        self._sent_epochs[node_id] = max(epoch, self._sent_epochs.get(node_id, 0))
 
     def voted(self, node_id: NodeKey, epoch: int, candidate: NodeKey) -> None:
         """I3: one vote per epoch and node, as the others hear it."""
-        first = self._told_vote.setdefault((node_id, epoch), candidate)
+        first = self._sent_votes.setdefault((node_id, epoch), candidate)
         if first != candidate:
             raise Violated(f"I3: {node_id} votes for {first} and for {candidate} in epoch {epoch}")
 
     def votes_forgotten(self, node_id: NodeKey) -> None:
         """Its epoch may fall now. What it voted for others must still hold; that it voted for itself, nobody heard."""
-        self._told_epoch.pop(node_id, None)
-        own = [key for key, candidate in self._told_vote.items() if key[0] == node_id == candidate]
+        self._sent_epochs.pop(node_id, None)
+        own = [key for key, candidate in self._sent_votes.items() if key[0] == node_id == candidate]
         for key in own:
-            del self._told_vote[key]
+            del self._sent_votes[key]
 
     def appended(self, node_id: int, log: MemoryLog, count: int) -> None:
         """I4: offset and epoch determine a batch and everything before it."""

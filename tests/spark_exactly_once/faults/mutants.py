@@ -205,12 +205,12 @@ def play(run: Run[Options]) -> None:
         timeout=PLAY_S,
         check=False,
     )
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    problems = [text for one in told for text in one["examples"] if not text.startswith(f"{NOT_PLAYED}: ")]
+    facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    problems = [text for one in facts for text in one["examples"] if not text.startswith(f"{NOT_PLAYED}: ")]
     run.report.figures |= {"mutant": mutant.name, "fault": mutant.fault_name, "problems": problems}
     if not problems:
         run.report.wrong(
-            "not-noticed", "; ".join(text for one in told for text in one["examples"]) or done.stderr[-1_000:]
+            "not-noticed", "; ".join(text for one in facts for text in one["examples"]) or done.stderr[-1_000:]
         )
 
 

@@ -78,7 +78,7 @@ class Stage:
     def __init__(self, spark: SparkSession, cluster: Cluster, directory: Path, log: Path) -> None:
         self.spark, self.bootstrap, self.directory = spark, cluster.bootstrap, directory
         self.problems: list[str] = []
-        self.log, self._told_before = log, log.stat().st_size if log.exists() else 0
+        self.log, self._logged_before = log, log.stat().st_size if log.exists() else 0
         self.made = 0
 
     # -- topics and queries --------------------------------------------------------------------------------------------
@@ -158,9 +158,9 @@ class Stage:
         if not is_so:
             self.problems.append(f"not so: {fact}")
 
-    def told(self) -> str:
+    def logged(self) -> str:
         """The log of Spark's processes, since the stage began."""
-        return self.log.read_bytes()[self._told_before :].decode(errors="replace")
+        return self.log.read_bytes()[self._logged_before :].decode(errors="replace")
 
     def appended(self, target: str) -> int:
         """Records of the target, those of other programs left out. Markers have offsets, and are none."""

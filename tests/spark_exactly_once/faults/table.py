@@ -115,12 +115,12 @@ def play(
     played = report.figures.setdefault("played", {})
     with staged(directory) as stage:
         for fault in faults:
-            began, stage.problems, told = time.monotonic(), [], "as promised"
+            began, stage.problems, outcome = time.monotonic(), [], "as promised"
             try:
                 fault.play(stage, fault.draw())
             except Exception as error:  # the faults that follow are played all the same
-                told = f"not played: {type(error).__name__}"
+                outcome = f"not played: {type(error).__name__}"
                 report.wrong(NOT_PLAYED, f"{fault.name}: {type(error).__name__}: {error}")
             report.all_wrong(fault.name, stage.problems)
             played[fault.name] = round(time.monotonic() - began, 1)
-            say(f"{fault.name}: {'; '.join(stage.problems) or told}, {played[fault.name]} s")
+            say(f"{fault.name}: {'; '.join(stage.problems) or outcome}, {played[fault.name]} s")

@@ -252,9 +252,9 @@ def more_than_half_as_long(stage: Stage, draw: random.Random) -> None:
     rows = 3 * draw.randint(10, 60)
     query = stage.query(draw, rows)
     slow = query.but(shape=through(_slow(0.55 * time_out_ms / 1000)), options={TIME_OUT: time_out_ms})
-    before = len(stage.told())
+    before = len(stage.logged())
     stage.repeats(slow, RETRIED, once(range(rows)))
-    stage.holds("a warning tells half of the time", f"s that {TIME_OUT} gives it" in stage.told()[before:])
+    stage.holds("a warning tells half of the time", f"s that {TIME_OUT} gives it" in stage.logged()[before:])
 
 
 def _slow(seconds: float) -> Rows:

@@ -55,8 +55,8 @@ def alike(stage: Stage, draw: random.Random) -> None:
     acts = [query.but(shape=fails_always) if number == fails else query for number, query in enumerate(queries)]
     with ThreadPoolExecutor(2) as pool:
         errors = list(pool.map(stage.carry, acts))
-    told = [TASK_ERROR in error if number == fails else not error for number, error in enumerate(errors)]
-    stage.holds(f"the query whose task fails ends, and the other does not: {errors}", all(told))
+    as_expected = [TASK_ERROR in error if number == fails else not error for number, error in enumerate(errors)]
+    stage.holds(f"the query whose task fails ends, and the other does not: {errors}", all(as_expected))
     for query in queries:
         stage.repeats(query, GOES_ON, once(range(rows)))
         stage.must_carry(query)  # the group has a query's last micro-batch at the next start

@@ -29,7 +29,7 @@ class ControlledStage(Stage):
         super().__init__(BROKERS, MIN_ISR)
         self._cluster = Cluster(BROKERS)
         self._cluster.create(TOPIC, 1, BROKERS, {"min.insync.replicas": str(MIN_ISR)})
-        self._told = -1
+        self._shown_epoch = -1
         self._hear()
 
     @property
@@ -79,9 +79,9 @@ class ControlledStage(Stage):
     def _hear(self) -> None:
         """Tells the controller's decision to every broker that is up."""
         known = self._registration()
-        if known.partition_epoch == self._told:
+        if known.partition_epoch == self._shown_epoch:
             return
-        self._told = known.partition_epoch
+        self._shown_epoch = known.partition_epoch
         self.leader_id, self.leader_epoch, self.isr = known.leader_id, known.leader_epoch, known.isr
         leader = f"leader {known.leader_id}" if known.has_leader else "no leader"
         self.lines.append(

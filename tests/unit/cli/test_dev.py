@@ -46,13 +46,13 @@ AGAIN = "see node-1/node.log. To start it again, in another terminal: penstock n
 
 
 @pytest.mark.parametrize(
-    ("left", "told"), [(2, "2 that this command started still run"), (1, "1 that this command started still runs")]
+    ("left", "expected"), [(2, "2 that this command started still run"), (1, "1 that this command started still runs")]
 )
 def test_a_node_that_ends_is_named_with_the_command_that_starts_it_again(
-    left: int, told: str, capsys: pytest.CaptureFixture[str]
+    left: int, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     note_ended("node 1 was ended by SIGKILL", left, log_path(1), Path("node-1/node.toml"))
-    assert capsys.readouterr().err == f"node 1 was ended by SIGKILL; {told}; {AGAIN}\n"
+    assert capsys.readouterr().err == f"node 1 was ended by SIGKILL; {expected}; {AGAIN}\n"
 
 
 def test_the_last_node_that_the_command_started_is_an_error_though_others_may_run() -> None:
@@ -62,7 +62,7 @@ def test_the_last_node_that_the_command_started_is_an_error_though_others_may_ru
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "expected"),
     [
         (3, "ended by itself with exit code 3"),
         (0, "ended by itself with exit code 0"),
@@ -70,8 +70,8 @@ def test_the_last_node_that_the_command_started_is_an_error_though_others_may_ru
         (-40, "was ended by signal 40"),
     ],
 )
-def test_the_end_of_a_node_is_told_by_its_signal_or_exit_code(code: int, told: str) -> None:
-    assert how_ended(code) == told
+def test_the_end_of_a_node_is_told_by_its_signal_or_exit_code(code: int, expected: str) -> None:
+    assert how_ended(code) == expected
 
 
 def test_a_node_that_says_why_it_does_not_start_is_quoted() -> None:

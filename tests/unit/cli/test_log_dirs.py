@@ -83,10 +83,10 @@ def test_waiting_says_how_far_it_is_and_ends_when_the_replica_is_there(
 ) -> None:
     given.append(FakeAdmin(seen("/a", "/b"), seen("/a", "/b"), seen("/b")))
     log_dirs.move(["orders-0=/b/"], 1, wait=True, as_json=True)
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     row = {"topic": "orders", "partition": 0, "log_dir": "/b/", "moved": True, "error": None}
-    assert json.loads(told.out) == [row]
-    assert "1 replicas still move" in told.err and "one waits: the disk is full" in told.err
+    assert json.loads(printed.out) == [row]
+    assert "1 replicas still move" in printed.err and "one waits: the disk is full" in printed.err
 
 
 def test_a_move_that_ends_elsewhere_and_one_that_is_refused_are_failures(

@@ -31,32 +31,32 @@ def penstock(*arguments: object, bootstrap: str = "") -> Result:
 
 
 def test_equal_digests_exit_0_and_others_1(cluster: FakeCluster) -> None:
-    told = penstock("digest", "--bootstrap", cluster.bootstrap, "--at", 4)
+    done = penstock("digest", "--bootstrap", cluster.bootstrap, "--at", 4)
     lines = "".join(f"{node}\t4\t3\t2\t{SHA256}\n" for node in (1, 2))
-    assert (told.exit_code, told.stdout, told.stderr) == (0, f"node\toffset\tepoch\trecords\tsha256\n{lines}", "")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"node\toffset\tepoch\trecords\tsha256\n{lines}", "")
     cluster.metadata_lines[2] = b"{}\n"
-    told = penstock("digest", "--json", bootstrap=cluster.bootstrap)
+    done = penstock("digest", "--json", bootstrap=cluster.bootstrap)
     del cluster.metadata_lines[2]
-    assert told.exit_code == 1 and "they differ" in told.stderr
-    assert [(row["node_id"], row["offset"], row["records"]) for row in json.loads(told.stdout)] == [
+    assert done.exit_code == 1 and "they differ" in done.stderr
+    assert [(row["node_id"], row["offset"], row["records"]) for row in json.loads(done.stdout)] == [
         (1, 0, 2),
         (2, 0, 1),
     ]
     cluster.metadata_refusals[1].append(NetworkError("it stops"))
-    told = penstock("digest", bootstrap=cluster.bootstrap)
-    assert (told.exit_code, told.stderr) == (1, "")
-    assert told.stdout.splitlines()[1:] == ["1\t0\t-\t-\terror: it stops", f"2\t0\t3\t2\t{SHA256}"]
+    done = penstock("digest", bootstrap=cluster.bootstrap)
+    assert (done.exit_code, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[1:] == ["1\t0\t-\t-\terror: it stops", f"2\t0\t3\t2\t{SHA256}"]
 
 
 def test_a_dump_is_the_same_as_one_of_files(cluster: FakeCluster) -> None:
-    told = penstock("dump", "--bootstrap", cluster.bootstrap, "--node", 2, "--at", 9)
-    assert told.exit_code == 0 and [json.loads(line) for line in told.stdout.splitlines()] == [
+    done = penstock("dump", "--bootstrap", cluster.bootstrap, "--node", 2, "--at", 9)
+    assert done.exit_code == 0 and [json.loads(line) for line in done.stdout.splitlines()] == [
         {"type": "Topic", "name": "a"},
         {"type": "Topic", "name": "b"},
     ]
-    assert told.stderr == f"2 records at offset 9, epoch 3: {SHA256}\n"
-    told = penstock("dump", "--json", bootstrap=cluster.bootstrap)
-    rows = [json.loads(line) for line in told.stdout.splitlines()]
+    assert done.stderr == f"2 records at offset 9, epoch 3: {SHA256}\n"
+    done = penstock("dump", "--json", bootstrap=cluster.bootstrap)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["type"] for row in rows] == ["record", "record", "digest"] and rows[0]["record"]["name"] == "a"
     assert (rows[2]["sha256"], rows[2]["records"]) == (SHA256, 2)
 
@@ -70,10 +70,10 @@ def test_a_dump_is_the_same_as_one_of_files(cluster: FakeCluster) -> None:
     ],
 )
 def test_two_places_to_look_are_wrong_usage(arguments: tuple[str, ...], says: str) -> None:
-    told = penstock(*arguments)
-    assert isinstance(told.exception, ConfigError) and says in str(told.exception) and not told.stdout
+    done = penstock(*arguments)
+    assert isinstance(done.exception, ConfigError) and says in str(done.exception) and not done.stdout
 
 
 def test_the_environment_means_nothing_where_a_path_is_given(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    told = penstock("digest", tmp_path, bootstrap="localhost:1")
-    assert told.exit_code == 2 and "there is no metadata log" in capfd.readouterr().err
+    done = penstock("digest", tmp_path, bootstrap="localhost:1")
+    assert done.exit_code == 2 and "there is no metadata log" in capfd.readouterr().err

@@ -55,8 +55,8 @@ def test_a_throttle_that_was_there_comes_back_and_is_named(capsys: pytest.Captur
     with throttled(brokers.admin, 1000):
         assert brokers.values == {LEADER: "1000", FOLLOWER: "1000"}
     assert brokers.values == {FOLLOWER: "50"}
-    told = capsys.readouterr().err
-    assert "no for leaders and 50 for followers" in told and f"--unset {LEADER} --unset {FOLLOWER}" in told
+    printed = capsys.readouterr().err
+    assert "no for leaders and 50 for followers" in printed and f"--unset {LEADER} --unset {FOLLOWER}" in printed
 
 
 def test_a_command_that_is_stopped_leaves_the_throttle_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,9 +32,9 @@ def test_a_mistake_in_a_conf_is_one_line(tmp_path: Path) -> None:
     conf = tmp_path / "job.toml"
     conf.write_text('bootstrap = "127.0.0.1:1"\ntopc = "t"\n')
     command = [sys.executable, "-c", CODE, "pipeline", "run", "bronze", "--conf", str(conf)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr == f"penstock: {conf}: topc: the job bronze has no such key; did you mean 'topic'?\n"
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"penstock: {conf}: topc: the job bronze has no such key; did you mean 'topic'?\n"
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -51,16 +51,16 @@ def test_data_loss_is_told_like_any_other_error_with_a_code_of_its_own_and_the_k
     monkeypatch.setattr(sys, "argv", ["penstock", "pipeline", "run", "bronze", *(["--json"] if as_json else [])])
     with pytest.raises(typer.Exit) as ended:
         run("bronze", Path("bronze.toml"), as_json=as_json)
-    told = capsys.readouterr()
-    assert (ended.value.exit_code, told.out) == (3, "")
+    printed = capsys.readouterr()
+    assert (ended.value.exit_code, printed.out) == (3, "")
     sentence = (
         "t-0: offsets [2, 5) were deleted. Nothing was skipped: the query stops here. "
         "To go on without these records set fail_on_data_loss = false"
     )
     if as_json:
-        assert json.loads(told.err) == {"error": {"name": "DataLossError", "message": sentence, "exit_code": 3}}
+        assert json.loads(printed.err) == {"error": {"name": "DataLossError", "message": sentence, "exit_code": 3}}
     else:
-        assert told.err == f"penstock: data loss: {sentence}\n"
+        assert printed.err == f"penstock: data loss: {sentence}\n"
 
 
 def test_an_audit_without_a_closed_segment_says_that_nothing_was_verified(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_an_audit_without_a_closed_segment_says_that_nothing_was_verified(tmp_pa
     conf = tmp_path / "audit.toml"
     conf.write_text(f'log_dirs = ["{tmp_path}"]\n')
     command = [sys.executable, "-c", CODE, "pipeline", "run", "audit", "--conf", str(conf)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert told.returncode == 0
-    assert told.stdout.endswith("\nnothing was verified: no partition has a closed segment\n")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.endswith("\nnothing was verified: no partition has a closed segment\n")
 
 
 JOB_WITHOUT_SPARK = """

@@ -81,8 +81,8 @@ def test_a_topic_is_altered_and_a_dry_run_changes_nothing(capsys: pytest.Capture
         alter(["t"], 3, "2,1", False, cluster.bootstrap)
         assert capsys.readouterr().out == "altered t: 3 partitions\n"
         alter(["t"], 4, "", False, cluster.bootstrap, True)
-        told = json.loads(capsys.readouterr().out)
-        assert [p["leader_id"] for p in told["partitions"]] == [1, 2, 1, 1] and told["dry_run"] is False
+        printed = json.loads(capsys.readouterr().out)
+        assert [p["leader_id"] for p in printed["partitions"]] == [1, 2, 1, 1] and printed["dry_run"] is False
 
 
 def test_a_topic_is_created_with_an_assignment(capsys: pytest.CaptureFixture[str]) -> None:

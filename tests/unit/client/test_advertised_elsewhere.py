@@ -58,7 +58,7 @@ CHANGES: dict[str, tuple[Callable[[AsyncAdmin], Awaitable[object]], str]] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_is_made_and_its_wait_for_the_brokers_ends_with_their_address(what: str) -> None:
-    call, told = CHANGES[what]
+    call, message = CHANGES[what]
 
     async def story(stage: Stage) -> None:
         async with stage.client(AsyncAdmin) as admin:
@@ -68,7 +68,7 @@ def test_a_change_is_made_and_its_wait_for_the_brokers_ends_with_their_address(w
             assert admin.waiting_for() == (NAMED,)
             with pytest.raises(TimedOutError) as error:
                 await waiting
-            assert str(error.value).startswith(told) and NAMED in str(error.value)
+            assert str(error.value).startswith(message) and NAMED in str(error.value)
             assert virtual_clock().now_ms() - began_ms < IN_VAIN_MS + 2_000
 
     played(story)
@@ -133,8 +133,8 @@ def test_an_address_that_was_reached_before_is_not_blamed_on_the_configuration()
             with pytest.raises(TimedOutError) as error:
                 await admin.list_offsets([T0])
             assert f"{INSIDE}: UNAVAILABLE" in str(error.value) and "advertise" not in str(error.value)
-            (told,) = admin.waiting_for()
-            assert told.startswith(f"{INSIDE}: ")
+            (wait,) = admin.waiting_for()
+            assert wait.startswith(f"{INSIDE}: ")
             stage.network.listen(INSIDE, FakeNode(stage.cluster, 1))
             assert (await admin.list_offsets([T0]))[T0].offset == 0 and admin.waiting_for() == ()
 

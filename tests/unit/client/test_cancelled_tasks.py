@@ -120,8 +120,8 @@ def test_a_consumer_whose_tasks_were_cancelled_reads_on_at_the_next_poll_and_say
 
     with caplog.at_level(logging.WARNING, "penstock.client"):
         played(story)
-    told = "the program has cancelled the tasks of a consumer; the next poll begins them anew"
-    assert caplog.messages.count(told) == times
+    message = "the program has cancelled the tasks of a consumer; the next poll begins them anew"
+    assert caplog.messages.count(message) == times
 
 
 def test_a_poll_that_waits_goes_on_when_only_the_clients_tasks_are_cancelled() -> None:

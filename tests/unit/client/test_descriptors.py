@@ -25,7 +25,7 @@ except Exception as error:
 """
 
 
-def told_with(limit: int, address: str) -> str:
+def printed_with(limit: int, address: str) -> str:
     done = subprocess.run(
         [quick_python(), "-c", CODE, address, str(limit)], capture_output=True, text=True, timeout=60, check=False
     )
@@ -35,15 +35,15 @@ def told_with(limit: int, address: str) -> str:
 
 @pytest.mark.parametrize("limit", [6, 10, 12, 14, 16, 18])
 def test_too_few_descriptors_are_named_at_the_first_use(limit: int) -> None:
-    told = told_with(limit, "127.0.0.1:1")
-    assert told.startswith("BootstrapError no ") and f"the limit is {limit} (ulimit -n)" in told
-    assert "this process may not open more files" in told and "start a node" not in told
+    printed = printed_with(limit, "127.0.0.1:1")
+    assert printed.startswith("BootstrapError no ") and f"the limit is {limit} (ulimit -n)" in printed
+    assert "this process may not open more files" in printed and "start a node" not in printed
 
 
 def test_enough_descriptors_are_enough() -> None:
     with FakeCluster(1) as cluster:
         cluster.create_topic("t")
-        assert told_with(40, cluster.bootstrap) == "0\n"
+        assert printed_with(40, cluster.bootstrap) == "0\n"
 
 
 def test_a_librarys_word_for_it_is_ours() -> None:

@@ -70,7 +70,7 @@ def test_help_says_which_face_of_a_writer_begins() -> None:
 def test_a_block_sends_by_what_a_subclass_has_made_of_its_producer() -> None:
     sent: list[str] = []
 
-    class Told(Producer):
+    class CountingProducer(Producer):
         def send(self, topic: str, *args: Any, **more: Any) -> Any:
             sent.append(topic)
             return super().send(topic, *args, **more)
@@ -78,7 +78,7 @@ def test_a_block_sends_by_what_a_subclass_has_made_of_its_producer() -> None:
     with FakeCluster() as cluster:
         cluster.create_topic("t", 1)
         cluster.transactions = FakeTransactions(cluster)
-        with Told(cluster.bootstrap, transactional_id="x") as producer, producer.transaction() as block:
+        with CountingProducer(cluster.bootstrap, transactional_id="x") as producer, producer.transaction() as block:
             block.send("t", b"v", partition=0)
             with pytest.raises(TypeError, match=r"^Transaction\.send\(\) got an unexpected keyword argument 'ky'$"):
                 cast(Any, block.send)("t", b"v", ky=b"k")

@@ -49,8 +49,8 @@ SCOPES = {
 def test_a_producer_that_leaves_its_scope_sends_what_it_took_before_the_program_ends(scope: str) -> None:
     with FakeCluster(1) as cluster:
         cluster.create_topic("t")
-        told = run(SCOPES[scope], cluster.bootstrap)
-        assert told == ""
+        outcome = run(SCOPES[scope], cluster.bootstrap)
+        assert outcome == ""
         assert next(iter(cluster.logs.values())).end_offset == RECORDS
 
 
@@ -139,6 +139,6 @@ def test_a_program_whose_dropped_producer_reaches_no_broker_ends_and_says_what_i
         cluster.create_topic("t")
         cluster.silence(1)
         began = time.monotonic()
-        told = run(SCOPES["bulk"], cluster.bootstrap)
+        outcome = run(SCOPES["bulk"], cluster.bootstrap)
         took = time.monotonic() - began
-        assert took < 60 and "1 clients that were dropped without close() did not end within 3 s" in told
+        assert took < 60 and "1 clients that were dropped without close() did not end within 3 s" in outcome

@@ -61,8 +61,8 @@ def test_every_method_of_an_inherited_client_is_refused_at_once(kind: type[Any])
     client = kind(NOWHERE)
     names = public_methods(kind)
     assert len(names) > 3
-    told = in_child(lambda: {name: refusal_of(client, name) for name in names})
-    assert told == repr(dict.fromkeys(names, "refused"))
+    in_the_child = in_child(lambda: {name: refusal_of(client, name) for name in names})
+    assert in_the_child == repr(dict.fromkeys(names, "refused"))
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,15 @@ def test_every_method_of_an_inherited_client_is_refused_at_once(kind: type[Any])
 )
 def test_the_refusal_names_the_client_and_both_processes_and_the_remedy(kind: type[Any], use: str) -> None:
     client = kind(NOWHERE)
-    told = in_child(getattr(client, use))
-    assert told.startswith("ForkedClientError:") and "list_topics" not in told, "a method taken before the fork"
-    told = in_child(lambda: getattr(client, use)())
-    assert told.startswith(
+    in_the_child = in_child(getattr(client, use))
+    assert in_the_child.startswith("ForkedClientError:") and "list_topics" not in in_the_child, (
+        "a method taken before the fork"
+    )
+    in_the_child = in_child(lambda: getattr(client, use)())
+    assert in_the_child.startswith(
         f"ForkedClientError: this {kind.__name__} was made in process {os.getpid()}, and this process ("
     )
-    assert told.endswith(f"Make a new {kind.__name__} in the child")
+    assert in_the_child.endswith(f"Make a new {kind.__name__} in the child")
 
 
 @pytest.mark.parametrize("kind", (Producer, Consumer, Admin))
@@ -195,8 +197,8 @@ fork(); forks.grpc_is_used_now(); fork(); fork()
 print(told)
 """
     environment = {name: value for name, value in os.environ.items() if name != "GRPC_ENABLE_FORK_SUPPORT"}
-    told = run(code, replace=environment)
-    assert told.count("GRPC_ENABLE_FORK_SUPPORT was not 0 when another package imported gRPC") == 1
+    outcome = run(code, replace=environment)
+    assert outcome.count("GRPC_ENABLE_FORK_SUPPORT was not 0 when another package imported gRPC") == 1
 
 
 @pytest.mark.parametrize(("use", "collected"), [("", "[0, 1]\n"), ("forks.grpc_is_used_now()", "[1]\n")])

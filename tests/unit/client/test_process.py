@@ -9,13 +9,13 @@ from tests.support.fake_broker import FakeCluster
 from tests.support.python_nursery import quick_python
 
 
-def run(code: str, *arguments: str, told: str = "", python: str = "") -> str:
-    """The program's output; it must have written `told`, and nothing else, to stderr."""
+def run(code: str, *arguments: str, expected: str = "", python: str = "") -> str:
+    """The program's output; it must have written `expected`, and nothing else, to stderr."""
     done = subprocess.run(
         [python or quick_python(), "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert told in done.stderr and bool(told) == bool(done.stderr)
+    assert expected in done.stderr and bool(expected) == bool(done.stderr)
     return done.stdout
 
 
@@ -52,7 +52,7 @@ def test_a_program_ends_though_its_broker_does_not_answer_and_says_what_was_not_
     with FakeCluster(1) as cluster:
         cluster.create_topic("t")
         cluster.silence(1)
-        assert run(code, cluster.bootstrap, told="1 records were not acked within the 3 s of its close") == "end\n"
+        assert run(code, cluster.bootstrap, expected="1 records were not acked within the 3 s of its close") == "end\n"
 
 
 def test_a_child_process_makes_its_own_thread() -> None:

@@ -227,10 +227,12 @@ def test_a_producer_that_is_not_answered_says_so_now_and_then_and_when_it_is_ove
 
     with caplog.at_level(logging.WARNING, "penstock.client.producer"):
         played(story)
-    told = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
-    assert [text[:29] for text in told[:2]] == ["nothing is acked for 5 s: t-0", "nothing is acked for 35 s: t-"], told
-    assert told[0].endswith("; the producer keeps trying") and "broker 1 at " in told[0]
-    assert told[2:] == ["records are acked again after 36 s"]
+    logged = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
+    assert [text[:29] for text in logged[:2]] == ["nothing is acked for 5 s: t-0", "nothing is acked for 35 s: t-"], (
+        logged
+    )
+    assert logged[0].endswith("; the producer keeps trying") and "broker 1 at " in logged[0]
+    assert logged[2:] == ["records are acked again after 36 s"]
 
 
 def test_records_that_fail_in_time_are_not_said_to_be_acked_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -249,9 +251,9 @@ def test_records_that_fail_in_time_are_not_said_to_be_acked_again(caplog: pytest
 
     with caplog.at_level(logging.WARNING, "penstock.client.producer"):
         played(story)
-    told = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
-    assert told[0].startswith("nothing is acked for 5 s: t-0"), told
-    assert ["again" in text for text in told] == [False] * (len(told) - 1) + [True], told
+    logged = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
+    assert logged[0].startswith("nothing is acked for 5 s: t-0"), logged
+    assert ["again" in text for text in logged] == [False] * (len(logged) - 1) + [True], logged
 
 
 def test_a_poll_waits_for_its_time_and_no_longer() -> None:
@@ -300,18 +302,18 @@ async def disturb(stage: Stage, chance: random.Random) -> None:
                 cluster.start_node(node)
 
 
-async def send_all(stage: Stage, chance: random.Random, told: list[tuple[int, str]]) -> list[RecordMetadata]:
+async def send_all(stage: Stage, chance: random.Random, events: list[tuple[int, str]]) -> list[RecordMetadata]:
     futures: list[RecordFuture] = []
     async with stage.producer(linger_ms=5, request_timeout_ms=2_000) as producer:
         for number in range(RECORDS):
             future = await producer.send("t", b"%d" % number)
-            future.add_done_callback(lambda _, number=number: told.append((stage.clock.now_ms(), f"acked {number}")))
+            future.add_done_callback(lambda _, number=number: events.append((stage.clock.now_ms(), f"acked {number}")))
             futures.append(future)
             await asyncio.sleep(chance.choice((0, 0, 0.001, 0.05, 0.2)))
     return [future.result(0) for future in futures]
 
 
-async def read_all(stage: Stage, told: list[tuple[int, str]]) -> dict[int, bytes | None]:
+async def read_all(stage: Stage, events: list[tuple[int, str]]) -> dict[int, bytes | None]:
     found: dict[int, bytes | None] = {}
     async with stage.consumer(request_timeout_ms=2_000) as consumer:
         await consumer.assign([TP])
@@ -319,47 +321,47 @@ async def read_all(stage: Stage, told: list[tuple[int, str]]) -> dict[int, bytes
             for record in await consumer.poll(1_000, max_records=7):
                 assert record.offset not in found, "given twice"
                 found[record.offset] = record.value
-                told.append((stage.clock.now_ms(), f"read {record.offset}"))
+                events.append((stage.clock.now_ms(), f"read {record.offset}"))
     return found
 
 
-def told_by(seed: int) -> list[Any]:
+def events_of(seed: int) -> list[Any]:
     """Everything that happened in the story of a seed, and when."""
-    told: list[Any] = []
+    events: list[Any] = []
 
     async def story(stage: Stage) -> None:
         chance = random.Random(seed)
         trouble = asyncio.ensure_future(disturb(stage, chance))
         async with asyncio.timeout(600):
-            acked, read = await asyncio.gather(send_all(stage, chance, told), read_all(stage, told))
+            acked, read = await asyncio.gather(send_all(stage, chance, events), read_all(stage, events))
         trouble.cancel()
         await asyncio.gather(trouble, return_exceptions=True)
         log = stage.values()
         assert [log[metadata.offset] for metadata in acked] == [b"%d" % number for number in range(RECORDS)]
         assert [metadata.offset for metadata in acked] == sorted(metadata.offset for metadata in acked)
         assert read == dict(enumerate(log[: len(read)])), "without a gap, in order"
-        told.extend(stage.network.asked)
+        events.extend(stage.network.asked)
 
     played(story, nodes=3, seed=seed, latency_ms=(1, 40))
-    return told
+    return events
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_breaks_every_record_is_acked_and_read(seed: int) -> None:
-    assert len(told_by(seed)) > 2 * RECORDS
+    assert len(events_of(seed)) > 2 * RECORDS
 
 
 def test_a_seed_is_a_whole_story() -> None:
-    assert told_by(1) == told_by(1)
-    assert told_by(1) != told_by(2)
+    assert events_of(1) == events_of(1)
+    assert events_of(1) != events_of(2)
 
 
 def test_a_seed_is_the_same_story_in_every_process() -> None:
     """Nothing depends on where objects lie in memory, or on how strings are hashed."""
     code = """
 import hashlib
-from tests.unit.client.test_virtual_time import told_by
-print(hashlib.sha256(repr([told_by(seed) for seed in (8, 12, 16)]).encode()).hexdigest())
+from tests.unit.client.test_virtual_time import events_of
+print(hashlib.sha256(repr([events_of(seed) for seed in (8, 12, 16)]).encode()).hexdigest())
 """
     children = [
         subprocess.Popen(
@@ -451,10 +453,10 @@ def test_what_waits_for_a_topic_that_was_deleted_is_said_to_and_fails_so() -> No
             await asyncio.sleep(5)
             (waiting,) = await producer.waiting_for()
             assert str(waiting) == "t-0: topic 't' does not exist any more: was it deleted?"
-            told = (
+            message = (
                 r"t-0: 1 records not acked within delivery_timeout_ms=20000 .*; topic 't' does not exist any more: was"
             )
-            with pytest.raises(TimedOutError, match=told):
+            with pytest.raises(TimedOutError, match=message):
                 await future
             with pytest.raises(UnknownTopicOrPartitionError, match="topic 't' does not exist"):
                 await producer.send("t", b"x")

@@ -102,17 +102,17 @@ def test_a_time_before_now_is_that_of_the_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (TimedOutError("no answer"), "may have reached the cluster"),
         (TopicExistsError("no"), "The cluster refuses"),
     ],
 )
-def test_a_change_without_an_answer_may_be_done_and_a_refused_one_is_not(error: Exception, told: str) -> None:
+def test_a_change_without_an_answer_may_be_done_and_a_refused_one_is_not(error: Exception, expected: str) -> None:
     async def story(stage: Stage) -> None:
         form = await stage.planned(name="orders")
         stage.error = error
-        assert told in (await stage.send(form)).text
+        assert expected in (await stage.send(form)).text
 
     on_stage(story)
 

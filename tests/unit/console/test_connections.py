@@ -65,19 +65,19 @@ class FakeInner:
     def __init__(self) -> None:
         self.cycle: Any = None
         self.flow = SimpleNamespace(write_paused=False)
-        self.told = list[str]()
+        self.calls = list[str]()
 
     def connection_made(self, transport: object) -> None:
-        self.told.append("made")
+        self.calls.append("made")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.told.append("lost")
+        self.calls.append("lost")
 
     def data_received(self, data: bytes) -> None:
-        self.told.append(data.decode())
+        self.calls.append(data.decode())
 
     def eof_received(self) -> None:
-        self.told.append("eof")
+        self.calls.append("eof")
 
     def pause_writing(self) -> None:
         self.flow.write_paused = True
@@ -148,14 +148,14 @@ def test_too_many_of_all_or_of_one_network_are_closed_at_once() -> None:
     stage = Stage(ConnectionCount(0, 0))
     stage.connection.data_received(b"x")
     stage.connection.connection_lost(None)
-    assert stage.transport.is_aborted and stage.inner.told == []
+    assert stage.transport.is_aborted and stage.inner.calls == []
 
 
 def test_a_connection_that_ends_makes_way_for_another_one() -> None:
     count = ConnectionCount(1, 1)
     stage = Stage(count)
     stage.connection.connection_lost(None)
-    assert stage.inner.told == ["made", "lost"] and stage.loop.timers == []
+    assert stage.inner.calls == ["made", "lost"] and stage.loop.timers == []
     assert count.take("10.0.0.1")
 
 

@@ -9,13 +9,13 @@ from penstock.console.app import STATIC
 
 
 def test_uplot_is_what_its_readme_says_and_its_licence_is_beside_it() -> None:
-    told = dict(
+    sums = dict(
         reversed(line.split())
         for line in (STATIC / "uplot" / "README.md").read_text().splitlines()
         if line[:4] == "    "
     )
-    assert set(told) == {"uPlot.iife.min.js", "uPlot.min.css"}
-    for name, digest in told.items():
+    assert set(sums) == {"uPlot.iife.min.js", "uPlot.min.css"}
+    for name, digest in sums.items():
         assert hashlib.sha256((STATIC / "uplot" / name).read_bytes()).hexdigest() == digest
     assert "The MIT License" in (STATIC / "uplot" / "LICENSE").read_text()
 

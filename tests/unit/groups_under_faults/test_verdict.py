@@ -7,22 +7,22 @@ from typing import Any
 from tests.groups_under_faults.verdict import Facts, Span, Struck, judge, times
 
 
-def told(at: float, what: str, **facts: Any) -> dict[str, Any]:
+def event(at: float, what: str, **facts: Any) -> dict[str, Any]:
     return {"at": at, "what": what, **facts}
 
 
 def read(at: float, first: int, last: int) -> dict[str, Any]:
-    return told(at, "processed", spans={"0": [first, last]})
+    return event(at, "processed", spans={"0": [first, last]})
 
 
 def committed(at: float, offset: int) -> list[dict[str, Any]]:
-    return [told(at, "commits", offsets={"0": offset}), told(at + 0.01, "committed", offsets={"0": offset})]
+    return [event(at, "commits", offsets={"0": offset}), event(at + 0.01, "committed", offsets={"0": offset})]
 
 
 def test_a_run_in_which_a_member_dies_and_another_goes_on_has_no_anomaly() -> None:
     stories = {
-        "a": [told(0, "assigned", partitions=[0]), read(1, 0, 9), *committed(2, 10), read(3, 10, 14)],
-        "b": [told(10, "assigned", partitions=[0]), read(11, 10, 19), *committed(12, 20), told(13, "ends")],
+        "a": [event(0, "assigned", partitions=[0]), read(1, 0, 9), *committed(2, 10), read(3, 10, 14)],
+        "b": [event(10, "assigned", partitions=[0]), read(11, 10, 19), *committed(12, 20), event(13, "ends")],
     }
     facts = Facts({0: 20}, deaths={"a": 4.0})
     assert not judge(stories, facts).anomalies
@@ -40,9 +40,9 @@ def test_a_record_that_nobody_has_processed_is_named() -> None:
 
 def test_two_owners_at_one_time_are_named_and_a_lost_partition_was_over_with_its_session() -> None:
     stories = {
-        "a": [told(0, "assigned", partitions=[0]), told(9, "revoked", partitions=[0])],
-        "b": [told(8, "assigned", partitions=[0]), told(20, "lost", partitions=[0])],
-        "c": [told(15, "assigned", partitions=[0])],
+        "a": [event(0, "assigned", partitions=[0]), event(9, "revoked", partitions=[0])],
+        "b": [event(8, "assigned", partitions=[0]), event(20, "lost", partitions=[0])],
+        "c": [event(15, "assigned", partitions=[0])],
     }
     assert judge(stories, Facts({}, session_s=6.0)).examples == [
         "twice: partition 0: a and b for 1.000 s, from 8.000 on"
@@ -51,8 +51,8 @@ def test_two_owners_at_one_time_are_named_and_a_lost_partition_was_over_with_its
 
 def test_a_member_that_stands_still_for_longer_than_its_session_owns_nothing_meanwhile() -> None:
     stories = {
-        "a": [told(0, "assigned", partitions=[0]), told(30, "revoked", partitions=[0])],
-        "b": [told(10, "assigned", partitions=[0]), told(40, "ends")],
+        "a": [event(0, "assigned", partitions=[0]), event(30, "revoked", partitions=[0])],
+        "b": [event(10, "assigned", partitions=[0]), event(40, "ends")],
     }
     assert judge(stories, Facts({}, pauses={"a": [Span(2.0, 20.0)]})).anomalies == {}
     assert judge(stories, Facts({}, pauses={"a": [Span(2.0, 4.0)]})).anomalies == {"twice": 1}

@@ -87,7 +87,7 @@ def test_an_old_sarama_comes_from_the_module_that_it_was_then(
     monkeypatch: pytest.MonkeyPatch, version: str, words: list[str]
 ) -> None:
     ran: list[list[str]] = []
-    monkeypatch.setattr(clients, "run", lambda told, _folder, _missing: ran.append(told))
+    monkeypatch.setattr(clients, "run", lambda words, _folder, _missing: ran.append(words))
     monkeypatch.setattr(clients, "tool", lambda name, *_: name)
     command = clients.command_of(f"sarama@{version}")
     assert ran[0] == ["go", *words]

@@ -97,8 +97,10 @@ def test_every_field_crosses_and_an_error_keeps_its_hint() -> None:
     )
     of_metadata = response_codec(METADATA)
     found = of_metadata.decode(of_metadata.encode(MetadataResponse("c", -1, (), (topic,), 9, 8)))
-    told = found.topics[0].partitions[0].error
-    assert isinstance(told, NotLeaderOrFollowerError) and told.leader == error.leader and str(told) == "gone"
+    returned = found.topics[0].partitions[0].error
+    assert (
+        isinstance(returned, NotLeaderOrFollowerError) and returned.leader == error.leader and str(returned) == "gone"
+    )
     assert repr(found) == repr(MetadataResponse("c", -1, (), (topic,), 9, 8))
 
 
@@ -189,8 +191,8 @@ class Quorum:
 
 def test_two_records_may_stand_for_the_same_message_in_one() -> None:
     quorum = codec(Quorum, message_descriptor("DescribeQuorumResponse"))
-    told = Quorum(1, 2, 3, (Voter(4, 5, 6, 7),), (Observer(7, 6, 5, 4), Observer(7, 8, 9, 10)), True)
-    assert quorum.decode(quorum.encode(told)) == told
+    answer = Quorum(1, 2, 3, (Voter(4, 5, 6, 7),), (Observer(7, 6, 5, 4), Observer(7, 8, 9, 10)), True)
+    assert quorum.decode(quorum.encode(answer)) == answer
 
 
 class Shade(StrEnum):

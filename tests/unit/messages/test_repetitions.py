@@ -47,20 +47,20 @@ def test_topics_that_more_partitions_were_added_to_before_are_told_from_those_th
     there = TopicResult("there", "id", InvalidPartitionsError("has 6"), 6, 1)
     never = TopicResult("never", "", InvalidPartitionsError("has 7"))
     answer = topics(CreatePartitionsResponse, there, never)
-    told = CREATE_PARTITIONS.answer_to_both(CreatePartitionsRequest(), answer)
-    assert told == topics(CreatePartitionsResponse, TopicResult("there", "id", None, 6, 1), never)
+    answered = CREATE_PARTITIONS.answer_to_both(CreatePartitionsRequest(), answer)
+    assert answered == topics(CreatePartitionsResponse, TopicResult("there", "id", None, 6, 1), never)
 
 
 def test_a_topic_that_is_gone_was_deleted_and_the_other_errors_stay() -> None:
     answer = topics(DeleteTopicsResponse, TopicResult("", "gone", UnknownTopicIdError("unknown")))
-    told = DELETE_TOPICS.answer_to_both(DeleteTopicsRequest(), answer)
-    assert told == topics(DeleteTopicsResponse, TopicResult("", "gone"))
+    answered = DELETE_TOPICS.answer_to_both(DeleteTopicsRequest(), answer)
+    assert answered == topics(DeleteTopicsResponse, TopicResult("", "gone"))
 
 
 def test_a_topic_that_exists_is_still_an_error_that_says_whose_it_may_be_once() -> None:
     answer = topics(CreateTopicsResponse, TopicResult("there", "", TopicExistsError("it exists")))
-    told = CREATE_TOPICS.answer_to_both(CreateTopicsRequest(), answer)
-    again = CREATE_TOPICS.answer_to_both(CreateTopicsRequest(), told)  # by the broker, and by the client
+    answered = CREATE_TOPICS.answer_to_both(CreateTopicsRequest(), answer)
+    again = CREATE_TOPICS.answer_to_both(CreateTopicsRequest(), answered)  # by the broker, and by the client
     assert [topic.error for topic in again.topics if topic.name != "there"] == [None, OTHER]
     error = again.topics[1].error
     assert isinstance(error, TopicExistsError) and str(error).count("an earlier attempt") == 1
@@ -69,8 +69,8 @@ def test_a_topic_that_exists_is_still_an_error_that_says_whose_it_may_be_once() 
 def test_a_reassignment_that_is_not_under_way_was_cancelled() -> None:
     over = ReassignmentResult("t", 0, NoReassignmentInProgressError("none"))
     answer = AlterPartitionReassignmentsResponse((over, ReassignmentResult("t", 1, OTHER)), 9)
-    told = ALTER_PARTITION_REASSIGNMENTS.answer_to_both(AlterPartitionReassignmentsRequest(), answer)
-    assert [result.error for result in told.partitions] == [None, OTHER]
+    answered = ALTER_PARTITION_REASSIGNMENTS.answer_to_both(AlterPartitionReassignmentsRequest(), answer)
+    assert [result.error for result in answered.partitions] == [None, OTHER]
 
 
 @pytest.mark.parametrize(

@@ -133,19 +133,19 @@ def test_the_difference_of_two_images_says_what_the_records_between_them_said() 
         BrokerRegistrationChangeRecord(1, 0, fenced=False),
         ConfigRecord("topic", "orders", "retention.ms", "1"),
     ]
-    told = MetadataDelta(IMAGE)
+    delta = MetadataDelta(IMAGE)
     for record in records:
-        told.replay(record)
-    newer = told.apply(IMAGE.offset + len(records), 4)
+        delta.replay(record)
+    newer = delta.apply(IMAGE.offset + len(records), 4)
     found = MetadataDelta.between(IMAGE, newer)
 
     assert found.image is IMAGE
-    assert found.changed_topics == told.changed_topics == {"id-new": {0}, "id-orders": {3}}
-    assert found.created_topic_ids == told.created_topic_ids == {"id-new"}
-    assert found.deleted_topic_ids == told.deleted_topic_ids == {"id-users"}
-    assert found.changed_brokers == told.changed_brokers == {1, 2}
+    assert found.changed_topics == delta.changed_topics == {"id-new": {0}, "id-orders": {3}}
+    assert found.created_topic_ids == delta.created_topic_ids == {"id-new"}
+    assert found.deleted_topic_ids == delta.deleted_topic_ids == {"id-users"}
+    assert found.changed_brokers == delta.changed_brokers == {1, 2}
     gone, changed = ConfigResource("topic", "users"), ConfigResource("topic", "orders")
-    assert found.changed_configs == told.changed_configs == {gone, changed}
+    assert found.changed_configs == delta.changed_configs == {gone, changed}
     assert MetadataDelta.between(newer, newer).is_empty
 
 

@@ -111,7 +111,7 @@ def test_a_fault_is_right_when_what_must_fire_fires_and_goes_and_other_processes
 
 
 @pytest.mark.parametrize(
-    ("came", "missing", "left", "told"),
+    ("came", "missing", "left", "expected"),
     [
         (CAME | {"PenstockDiskFull": 3.0}, (), (), "| DiskFull WRONG |"),
         ({"PenstockNodeDown": 5.0}, ("PenstockFencedBroker", "PenstockUnderReplicated"), (), "FencedBroker NEVER"),
@@ -120,11 +120,11 @@ def test_a_fault_is_right_when_what_must_fire_fires_and_goes_and_other_processes
     ids=["another alert fires", "an alert does not fire", "an alert does not go"],
 )
 def test_a_fault_is_wrong_and_its_row_says_why(
-    came: dict[str, float], missing: tuple[str, ...], left: tuple[str, ...], told: str
+    came: dict[str, float], missing: tuple[str, ...], left: tuple[str, ...], expected: str
 ) -> None:
     outcome = Outcome(KILLED, came, dict.fromkeys(came, 1.0), frozenset(missing), frozenset(left), 60)
     assert not outcome.is_right
-    assert told in outcome.row()
+    assert expected in outcome.row()
 
 
 def test_a_command_of_a_page_that_finds_no_line_in_the_logs_is_named(tmp_path: Path) -> None:

@@ -52,10 +52,10 @@ TEXTS = {
 
 def printed(act: Callable[[], object]) -> str:
     """Everything that it writes, to either stream."""
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         act()
-    return told.getvalue()
+    return out.getvalue()
 
 
 def with_json(act: Callable[[], object]) -> str:
@@ -97,10 +97,10 @@ def on_a_terminal(act: Callable[[], object]) -> str:
         def isatty(self) -> bool:
             return True
 
-    told = Terminal()
-    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+    terminal = Terminal()
+    with contextlib.redirect_stdout(terminal), contextlib.redirect_stderr(terminal):
         act()
-    return told.getvalue()
+    return terminal.getvalue()
 
 
 def consumed(text: str) -> str:
@@ -177,16 +177,16 @@ def test_a_text_has_one_plain_form(what: str) -> None:
 @pytest.mark.parametrize("what", TEXTS)
 def test_no_text_steers_a_terminal_from_any_place(what: str, place: str) -> None:
     text, _ = TEXTS[what]
-    told = PLACES[place](text)
-    assert told, "nothing was shown"
-    body = told.removesuffix("\n")
+    shown = PLACES[place](text)
+    assert shown, "nothing was shown"
+    body = shown.removesuffix("\n")
     if place in WITH_LINES:
         body = body.replace("\n", "").replace("\t", "")
     if place == "a table":
         body = body.replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert not steering(body)
     if "forged" in what and place != "a traceback for those who ask":
-        assert "\nroot@host" not in told
+        assert "\nroot@host" not in shown
 
 
 def test_a_record_as_json_is_read_back_byte_for_byte() -> None:

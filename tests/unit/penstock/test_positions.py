@@ -191,8 +191,8 @@ def test_another_program_of_the_same_name_is_refused_and_one_of_another_name_is_
         two.save({A0: NEW})
     with other:
         apart.save({A0: Position("id-of-a", 1)})
-    told = "a-0: the position of reader 'reader' is not id-of-a:5:1 any more"
-    with pytest.raises(PositionsTakenError, match=told), first:
+    message = "a-0: the position of reader 'reader' is not id-of-a:5:1 any more"
+    with pytest.raises(PositionsTakenError, match=message), first:
         one.save({A0: Position("id-of-a", 7, 1)})
     assert store(connect()).load() == {A0: NEW}
 

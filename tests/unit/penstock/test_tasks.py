@@ -20,16 +20,16 @@ async def waits() -> None:
 
 
 def test_only_the_error_that_ends_a_task_is_told() -> None:
-    told: list[BaseException] = []
+    heard: list[BaseException] = []
 
     async def scenario() -> None:
         tasks = [asyncio.ensure_future(one()) for one in (fails, ends, waits)]
         for task in tasks:
-            watch(task, told.append)
+            watch(task, heard.append)
         await asyncio.sleep(0)
         tasks[2].cancel()
         await asyncio.wait(tasks)
         await asyncio.sleep(0)
 
     asyncio.run(scenario())
-    assert [repr(error) for error in told] == ["ValueError('bug')"]
+    assert [repr(error) for error in heard] == ["ValueError('bug')"]

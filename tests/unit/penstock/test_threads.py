@@ -162,11 +162,11 @@ def test_a_loop_goes_on_while_an_executor_works(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["system", "stepped"])
 def test_a_worker_calls_back_on_the_loop(kind: str) -> None:
     async def main(threads: Threads) -> str:
-        loop, told = asyncio.get_running_loop(), asyncio.Event()
+        loop, called = asyncio.get_running_loop(), asyncio.Event()
         workers = threads.workers("flush")
-        workers.put(lambda: loop.call_soon_threadsafe(told.set))
+        workers.put(lambda: loop.call_soon_threadsafe(called.set))
         workers.grow()
-        await told.wait()
+        await called.wait()
         workers.close()
         return "told"
 

@@ -68,5 +68,5 @@ def test_answers_sum_good_events_and_final_windows_end_before_the_watermark() ->
     final = answers.final_windows(1_200_000)
     assert 0 < len(final) < len(answers.windows)
     assert max(start for start, _ in final) + WINDOW_MS <= answers.latest_event_ms - 1_200_000
-    told = answers_json(answers, 1_200_000)
-    assert told["records"] == len(records) and len(told["windows"]) == len(final)
+    expected = answers_json(answers, 1_200_000)
+    assert expected["records"] == len(records) and len(expected["windows"]) == len(final)

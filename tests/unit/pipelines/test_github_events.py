@@ -81,8 +81,8 @@ def test_a_line_that_is_no_event_is_sent_without_a_key_at_its_hour(line: bytes) 
 
 def test_a_line_that_is_too_long_is_left_out_whole() -> None:
     longest, too_long = b"a" * (LINE_BYTES_MAX - 1), b"b" * (3 * LINE_BYTES_MAX)
-    told = lines_of(io.BytesIO(b"\n".join([longest, too_long, b"c\r", b"", b"last"])))
-    assert list(told) == [longest, None, b"c", b"", b"last"]
+    lines = lines_of(io.BytesIO(b"\n".join([longest, too_long, b"c\r", b"", b"last"])))
+    assert list(lines) == [longest, None, b"c", b"", b"last"]
 
 
 def test_a_download_has_every_line_or_says_what_is_wrong() -> None:

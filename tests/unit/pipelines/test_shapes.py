@@ -209,8 +209,8 @@ def test_a_job_refuses_before_it_asks_the_cluster_or_starts_spark(tmp_path: Path
 
 def test_the_description_of_a_job_says_which_keys_are_fixed() -> None:
     for name in JOBS:
-        told = {key.name: key.meaning for key in describe_job(name)[0]}
-        assert any("fixed by" in meaning for meaning in told.values()) == (
+        described = {key.name: key.meaning for key in describe_job(name)[0]}
+        assert any("fixed by" in meaning for meaning in described.values()) == (
             name in ("bronze", "silver", "gold", "backfill", "table-to-topic")
         )
     silver_keys = {key.name: key.meaning for key in describe_job("silver")[0]}

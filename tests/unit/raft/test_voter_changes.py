@@ -327,17 +327,17 @@ def test_a_static_quorum_stays_static_while_a_broker_with_an_older_release_follo
 def test_a_leader_keeps_what_each_replica_supports_as_its_newest_fetch_said() -> None:
     bench = Bench(voters=voters_at(1, 2, 3), directory_id=disk(1)).become_leader()
 
-    def told() -> dict[int, str]:
+    def supported() -> dict[int, str]:
         found = describe(bench.core, bench.now_ms)
         return {one.replica_id: one.supports for one in (*found.voters, *found.observers)}
 
     fetch(bench, 2, 1, supports="a=1-2")
     fetch(bench, 7, 1, supports="a=1-1")
-    assert told() == {1: "", 2: "a=1-2", 3: "", 7: "a=1-1"}
+    assert supported() == {1: "", 2: "a=1-2", 3: "", 7: "a=1-1"}
     fetch(bench, 2, 1, supports="")
-    assert told()[2] == "", "another process may be of an older release"
+    assert supported()[2] == "", "another process may be of an older release"
     fetch(bench, 3, 1, supports="x" * (SUPPORTS_MAX + 1))
-    assert told()[3] == "", "such a fetch is refused"
+    assert supported()[3] == "", "such a fetch is refused"
 
 
 AT_THREE = voters_at(1, 2, 3).voters

@@ -59,10 +59,10 @@ def test_where_no_newer_broker_answers_the_error_names_the_one_that_is_behind_an
     async def story(nodes: FakeNodes, questions: LogQuestions) -> None:
         nodes.hang(2)
         await questions.remember(checkpoint(nodes, 1))
-        told = rf"as new as the checkpoint: {nodes.bootstrap[0]} is behind: .*Nothing was skipped"
-        with pytest.raises(BrokerBehindError, match=told):
+        message = rf"as new as the checkpoint: {nodes.bootstrap[0]} is behind: .*Nothing was skipped"
+        with pytest.raises(BrokerBehindError, match=message):
             await questions.list_offsets({TP: LATEST_TIMESTAMP})
-        with pytest.raises(BrokerBehindError, match=told):
+        with pytest.raises(BrokerBehindError, match=message):
             await questions.describe([TOPIC])
 
     with_questions(story)

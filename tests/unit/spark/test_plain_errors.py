@@ -26,7 +26,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HIDE_TRACEBACK, "")
 
 
-def told(error: Exception) -> str:
+def printed(error: Exception) -> str:
     """The text that Spark's worker tells the JVM of an exception."""
     pipe = io.BytesIO()
     try:
@@ -40,11 +40,11 @@ def told(error: Exception) -> str:
 
 
 def test_an_error_of_ours_is_its_sentence_alone() -> None:
-    assert told(ConfigError("say it")) == "penstock.errors.ConfigError: say it\n"
+    assert printed(ConfigError("say it")) == "penstock.errors.ConfigError: say it\n"
 
 
 def test_any_other_error_keeps_its_stack() -> None:
-    assert told(ValueError("a bug")).startswith("Traceback (most recent call last):\n")
+    assert printed(ValueError("a bug")).startswith("Traceback (most recent call last):\n")
 
 
 def test_outside_a_worker_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:

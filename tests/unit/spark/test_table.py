@@ -90,9 +90,9 @@ def test_a_table_of_an_earlier_version_is_read_and_to_be_made_anew_before_it_is_
 )
 def test_a_wrong_option_is_refused_before_a_catalog_keeps_it(name: str, message: str) -> None:
     source = PenstockDataSource(of_catalog(**{name: "secret", f"option.{name}": "secret"}))
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as raised:
         source.schema()
-    assert message in str(told.value) and "secret" not in str(told.value)
+    assert message in str(raised.value) and "secret" not in str(raised.value)
 
 
 def test_the_schema_of_a_plain_read_carries_nothing() -> None:

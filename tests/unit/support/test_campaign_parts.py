@@ -46,7 +46,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         yield found
 
 
-def told(directory: Path, name: str, times: int = 1) -> None:
+def write_history(directory: Path, name: str, times: int = 1) -> None:
     wait_until(lambda: (directory / f"{name}.out").read_text().count("begun") == times)
 
 
@@ -56,7 +56,7 @@ def test_a_process_that_ended_by_itself_begins_again_and_the_others_go_on(proces
     wait_until(lambda: processes.alive() == ["a"])
     processes.mend()
     wait_until(lambda: (tmp_path / "b.out").read_text() == "ended\nended\n")
-    told(tmp_path, "a")
+    write_history(tmp_path, "a")
     assert processes.names() == ["a", "b"]
 
 
@@ -66,7 +66,7 @@ def test_processes_that_stand_still_or_are_deaf_end_too_and_the_deaf_are_named(
     processes.begin("still", WAITS)
     processes.begin("deaf", DEAF)
     for name in processes.names():
-        told(tmp_path, name)
+        write_history(tmp_path, name)
     processes.pause("still")
     assert processes.end_all(timeout_s=2) == ["deaf"]
     assert processes.alive() == []

@@ -18,8 +18,8 @@ def test_the_history_has_what_the_clients_log_while_it_is_open(tmp_path: Path) -
         log.debug("node %d is silent", 1)
         history.write("fault", kind="kill")
     log.debug("nobody reads this")
-    told, fault = map(json.loads, (tmp_path / "history.jsonl").read_text().splitlines())
-    assert (told["what"], told["level"], told["text"]) == ("log", "DEBUG", "node 1 is silent")
+    logged, fault = map(json.loads, (tmp_path / "history.jsonl").read_text().splitlines())
+    assert (logged["what"], logged["level"], logged["text"]) == ("log", "DEBUG", "node 1 is silent")
     assert (fault["what"], fault["kind"]) == ("fault", "kill")
 
 

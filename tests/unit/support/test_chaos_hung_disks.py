@@ -15,7 +15,7 @@ from tests.chaos.hung_disks import HungDisks
 TP = TopicPartition("t", 0)
 
 
-class Told:
+class Alarms:
     """A ledger, a cluster whose hung log dir has no replicas, and the time."""
 
     def __init__(self) -> None:
@@ -30,38 +30,38 @@ class Told:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    told = Told()
-    monkeypatch.setattr(hung_disks.time, "monotonic", lambda: told.now)
-    return told
+def alarms(monkeypatch: pytest.MonkeyPatch) -> Alarms:
+    alarms = Alarms()
+    monkeypatch.setattr(hung_disks.time, "monotonic", lambda: alarms.now)
+    return alarms
 
 
-def hang(told: Told, tmp_path: Path) -> HungDisks:
-    disks = HungDisks(cast("Any", told), cast("Any", told))
+def hang(alarms: Alarms, tmp_path: Path) -> HungDisks:
+    disks = HungDisks(cast("Any", alarms), cast("Any", alarms))
     with disks.hanging(0, tmp_path, [TP]):
-        told.now += 4.0
+        alarms.now += 4.0
     return disks
 
 
-def test_what_is_acked_within_the_limit_is_no_alarm(told: Told, tmp_path: Path) -> None:
-    disks = hang(told, tmp_path)
-    told.now += 1.5
+def test_what_is_acked_within_the_limit_is_no_alarm(alarms: Alarms, tmp_path: Path) -> None:
+    disks = hang(alarms, tmp_path)
+    alarms.now += 1.5
     disks.acked(0, TP, 103.9)
-    assert not told.reports and disks.worst_ack_s == pytest.approx(1.6)
+    assert not alarms.reports and disks.worst_ack_s == pytest.approx(1.6)
 
 
-def test_a_record_that_is_not_acked_before_the_next_fault_is_late(told: Told, tmp_path: Path) -> None:
-    disks = hang(told, tmp_path)
-    told.now += 60.0
+def test_a_record_that_is_not_acked_before_the_next_fault_is_late(alarms: Alarms, tmp_path: Path) -> None:
+    disks = hang(alarms, tmp_path)
+    alarms.now += 60.0
     disks.acked(0, TP, 103.9)
-    assert len(told.reports) == 1
+    assert len(alarms.reports) == 1
 
 
-def test_a_record_behind_a_backlog_that_moves_does_not_pay_for_the_next_fault(told: Told, tmp_path: Path) -> None:
-    disks = hang(told, tmp_path)
-    told.now += 2.0
+def test_a_record_behind_a_backlog_that_moves_does_not_pay_for_the_next_fault(alarms: Alarms, tmp_path: Path) -> None:
+    disks = hang(alarms, tmp_path)
+    alarms.now += 2.0
     disks.acked(0, TP, 103.8)  # late by its own time: 2.2 s
-    told.reports.clear()
-    told.now += 60.0
+    alarms.reports.clear()
+    alarms.now += 60.0
     disks.acked(0, TP, 103.9)
-    assert not told.reports
+    assert not alarms.reports

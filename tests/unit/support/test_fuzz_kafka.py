@@ -51,14 +51,14 @@ def test_the_judge_reports_unknown_errors_wrong_numbers_and_what_is_no_message()
     answers = Answers(lambda kind, text: found.append(kind))
     request = sent(REQUESTS[3](), 9, 5)
 
-    def told(message: object, number: int = 5) -> None:
+    def judged(message: object, number: int = 5) -> None:
         frame = response_header(3, number, True) + b"".join(encode(message, 9))
         answers.answer(request, 5, memoryview(frame))
 
-    told(MetadataResponse(topics=[MetadataResponseTopic(name="a", error_code=3)]))
+    judged(MetadataResponse(topics=[MetadataResponseTopic(name="a", error_code=3)]))
     assert not found and answers.codes[3] == 1
-    told(MetadataResponse(topics=[MetadataResponseTopic(partitions=[MetadataResponsePartition(error_code=-1)])]))
-    told(MetadataResponse(), number=6)
+    judged(MetadataResponse(topics=[MetadataResponseTopic(partitions=[MetadataResponsePartition(error_code=-1)])]))
+    judged(MetadataResponse(), number=6)
     answers.answer(request, 5, memoryview(b"\0\0\0\5\0\xff"))
     assert found == [
         "MetadataRequest v9 answered UNKNOWN_SERVER_ERROR",

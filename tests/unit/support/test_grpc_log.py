@@ -20,5 +20,5 @@ def test_a_record_of_a_server_that_is_deallocated_keeps_its_text_alone(caplog: p
     with caplog.at_level(logging.DEBUG, GRPC_LOGGER):
         asyncio.run(main())
         gc.collect()
-    told = [record for record in caplog.records if "__dealloc__ called on running server" in record.getMessage()]
-    assert told and not any(record.args for record in told)
+    logged = [record for record in caplog.records if "__dealloc__ called on running server" in record.getMessage()]
+    assert logged and not any(record.args for record in logged)

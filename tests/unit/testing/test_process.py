@@ -52,8 +52,8 @@ def test_a_forked_child_sees_its_parents_node_and_does_nothing_to_it() -> None:
     started = node()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         started._process, started._parent = process, os.getpid()
-        told = in_child(lambda: (started.is_running, started.exit_code, started.pid == process.pid))
-        assert told == "(True, None, True)"
+        in_the_child = in_child(lambda: (started.is_running, started.exit_code, started.pid == process.pid))
+        assert in_the_child == "(True, None, True)"
         for change in (started.kill, started.begin_stop, started.pause, started.resume, started.spawn):
             assert in_child(change).startswith("NodeFailedError: node 0 belongs to process")
         assert process.poll() is None

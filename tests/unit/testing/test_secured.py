@@ -67,8 +67,8 @@ def test_a_shell_and_kafkas_tools_are_told_of_the_user(tmp_path: Path) -> None:
     shell, tools = secured.client_env.read_text(encoding="utf-8"), secured.kafka_properties.read_text(encoding="utf-8")
     assert f"export PENSTOCK_BOOTSTRAP={layout.bootstrap}\n" in shell and "PENSTOCK_USERNAME=admin" in shell
     assert password not in shell and f'username="admin" password="{password}";' in tools
-    told = " ".join(how_to_connect(secured))
-    assert str(secured.client_env) in told and password not in told
+    message = " ".join(how_to_connect(secured))
+    assert str(secured.client_env) in message and password not in message
 
 
 def test_a_cluster_stays_secured_or_open(tmp_path: Path) -> None:

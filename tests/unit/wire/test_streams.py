@@ -52,8 +52,8 @@ def test_answers_and_fetches_are_read_as_they_were_written() -> None:
         streams.produce_response_to_bytes(9, ProduceResponse(results, more_follows=True))
     )
     assert number == 9 and answer.more_follows and answer.partitions[0] == results[0]
-    told = answer.partitions[1].error
-    assert isinstance(told, InvalidRecordError) and told.record_errors == refused.record_errors
+    error = answer.partitions[1].error
+    assert isinstance(error, InvalidRecordError) and error.record_errors == refused.record_errors
     asked = FetchRequest(
         4,
         5,

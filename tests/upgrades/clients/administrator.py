@@ -22,7 +22,7 @@ RECORDS = 40
 def administer(bootstrap: str, prefix: str, load: str) -> None:
     """Makes, changes, looks at and deletes topics, and asks for everything that can be asked."""
     with Admin(bootstrap, default_api_timeout_ms=60_000) as admin:
-        told = {
+        report = {
             "topics": _topics(admin, f"{prefix}-a"),
             "configs": _configs(admin, f"{prefix}-a"),
             "records": _records(admin, bootstrap, f"{prefix}-a"),
@@ -32,8 +32,8 @@ def administer(bootstrap: str, prefix: str, load: str) -> None:
         }
         for name in (f"{prefix}-a", f"{prefix}-b"):
             admin.delete_topic(name)
-        told["left"] = [name for name in admin.list_topics() if name.startswith(prefix)]
-    print(json.dumps(told))
+        report["left"] = [name for name in admin.list_topics() if name.startswith(prefix)]
+    print(json.dumps(report))
 
 
 def _topics(admin: Admin, name: str) -> Any:

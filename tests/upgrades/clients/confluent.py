@@ -25,7 +25,7 @@ def produce(config: dict[str, Any], topic: str, name: str) -> None:
     is_over = ended()
     producer = Producer({**config, "enable.idempotence": True, "acks": "all", "linger.ms": 5})
 
-    def told(key: str, value: int, sent_at: float) -> Callable[[Any, Any], None]:
+    def on_acked(key: str, value: int, sent_at: float) -> Callable[[Any, Any], None]:
         def on_delivery(error: Any, message: Any) -> None:
             if error is not None:
                 tell(FAILED, str(error), sent_at)
@@ -38,7 +38,7 @@ def produce(config: dict[str, Any], topic: str, name: str) -> None:
         if is_over.wait(TICK_S):
             break
         key = f"{name}-{number % KEYS}"
-        producer.produce(topic, b"%d" % number, key, on_delivery=told(key, number, time.monotonic()))
+        producer.produce(topic, b"%d" % number, key, on_delivery=on_acked(key, number, time.monotonic()))
         producer.poll(0)
     if left := producer.flush(CALL_S):
         raise SystemExit(f"{left} records are not acked after {CALL_S:g} s")

@@ -117,11 +117,11 @@ def test_a_group_tells_its_last_commits_and_nothing_else(seed: int) -> None:
             unwatched_ms += MARK_MS
             shard.pass_time(10)
         for each in "gh":
-            told = shard.fetched(each)
+            answer = shard.fetched(each)
             aged = {at for at, one in wanted.items() if shard.wall_ms - one[1] >= 7 * DAY_MS}
             must = {at[1]: one[0] for at, one in wanted.items() if at[0] == each and at not in aged}
             may = {at[1]: one[0] for at, one in wanted.items() if at[0] == each}
-            assert must.items() <= told.items() <= may.items()
-            for text, offset in told.items():
+            assert must.items() <= answer.items() <= may.items()
+            for text, offset in answer.items():
                 assert shard.offsets.state.get(each, *place(text)) is not None
                 assert offset == may[text]

@@ -53,7 +53,7 @@ class Model:
     def forget(self, group: str, where: str) -> None:
         self.history.pop((group, where), None)
 
-    def told(self, group: str, where: str) -> Entry | None:
+    def offset_at(self, group: str, where: str) -> Entry | None:
         counting = [one for one in self.history.get((group, where), ()) if one.counts and one.producer is None]
         return counting[-1] if counting else None
 
@@ -61,12 +61,12 @@ class Model:
         return any(one.producer is not None for one in self.history.get((group, where), ()))
 
     def is_known(self, group: str) -> bool:
-        return any(one == group and (self.told(*at) or self.is_open(*at)) for at in self.history for one in at[:1])
+        return any(one == group and (self.offset_at(*at) or self.is_open(*at)) for at in self.history for one in at[:1])
 
     def expire(self, shard: OffsetsShard, looked: bool) -> None:
         """Forget what the shard was allowed to remove, and did; it must have if it has `looked` since."""
         for group, where in list(self.history):
-            entry = self.told(group, where)
+            entry = self.offset_at(group, where)
             if entry is None or self.is_open(group, where):
                 continue
             is_there = shard.offsets.state.get(group, *place(where)) is not None
@@ -140,12 +140,14 @@ class Run:
 
     def check(self) -> None:
         for group in "gh":
-            told = {where: entry.offset for where in PLACES if (entry := self.model.told(group, where)) is not None}
+            found = {
+                where: entry.offset for where in PLACES if (entry := self.model.offset_at(group, where)) is not None
+            }
             unstable = {where for where in PLACES if self.model.is_open(group, where)}
-            assert self.shard.fetched(group) == told
+            assert self.shard.fetched(group) == found
             assert self.shard.unstable(group, *PLACES) == unstable
-            assert self.shard.unstable(group) == unstable & told.keys()
-            assert (group in self.shard.offsets.state) is bool(told or unstable)
+            assert self.shard.unstable(group) == unstable & found.keys()
+            assert (group in self.shard.offsets.state) is bool(found or unstable)
 
     def check_log(self) -> None:
         """The log, as batches and in parts as they come, tells the same."""

@@ -180,8 +180,8 @@ class CheckpointReader:
                 self.clients.calls["queries begun anew"] += 1
             except PenstockError as error:
                 if isinstance(error, LOST):
-                    told = f"{self.name} of {self.plan.topic} was told {error!r}"
-                    self.clients.ledger.report("told-lost", f"I52: {told}")
+                    message = f"{self.name} of {self.plan.topic} was told {error!r}"
+                    self.clients.ledger.report("told-lost", f"I52: {message}")
                 self.clients.refused[type(error).__name__] += 1
                 await asyncio.sleep(RETRY_SECONDS)
             finally:

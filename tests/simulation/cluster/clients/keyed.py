@@ -77,8 +77,8 @@ class KeyedTopic:
 
         def answered(answer: RecordFuture) -> None:
             if answer.exception(0) is None:
-                told = answer.result(0)
-                self._acked[told.partition, told.offset] = row
+                result = answer.result(0)
+                self._acked[result.partition, result.offset] = row
                 self._unacked_deletions.get(key, set()).discard(sequence)
 
         try:

@@ -141,9 +141,9 @@ class Operator:
 
     async def _compare_metadata(self, admin: AsyncAdmin) -> None:
         """By the files of the brokers that answer, while they write and cut them."""
-        told = {digest.sha256 for digest in await admin.metadata_digests() if not digest.error}
-        if len(told) > 1:
-            self._report("metadata", f"brokers differ at one offset: {sorted(told)}")
+        digests = {digest.sha256 for digest in await admin.metadata_digests() if not digest.error}
+        if len(digests) > 1:
+            self._report("metadata", f"brokers differ at one offset: {sorted(digests)}")
 
     async def _identify(self, admin: AsyncAdmin) -> None:
         """Asks a drawn broker first."""
@@ -225,9 +225,9 @@ class Operator:
         self._unsure.add((key, value))
         await self._in_time("alter_topic_config", admin.alter_topic_config(name, {key: value}))
         self._unsure.discard((key, value))
-        told = (await self._in_time("describe_topic_config", admin.describe_topic_config(name)))[key].value
-        if told != value and (key, told) not in self._unsure:
-            self._report("stale-config", f"{name} {key}: {told} was told, {value} was set and acknowledged")
+        described = (await self._in_time("describe_topic_config", admin.describe_topic_config(name)))[key].value
+        if described != value and (key, described) not in self._unsure:
+            self._report("stale-config", f"{name} {key}: {described} was told, {value} was set and acknowledged")
 
     async def _tune(self, admin: AsyncAdmin) -> None:
         """Sets a key of one broker or of all, or takes it back, and asks for it; or asks for what must be refused."""
@@ -253,8 +253,8 @@ class Operator:
         self._unsure.add((name, str(value)))
         await self._in_time("alter_broker_config", admin.alter_broker_config(broker, {key: value}))
         self._unsure.discard((name, str(value)))
-        told = (await self._in_time("describe_broker_config", admin.describe_broker_config(None))).get(key)
-        found = told.value if told is not None else None
+        described = (await self._in_time("describe_broker_config", admin.describe_broker_config(None))).get(key)
+        found = described.value if described is not None else None
         if broker is None and found != value and (name, str(found)) not in self._unsure:
             self._report("stale-config", f"all brokers {key}: {found} was told, {value} was set and acknowledged")
 
@@ -309,22 +309,22 @@ class Operator:
             counts[name] = max(counts[name], made.partition_count)
         self.clients.calls["partitions added"] += total - known
 
-    def _counted(self, name: str, told: TopicDescription) -> int:
+    def _counted(self, name: str, topic: TopicDescription) -> int:
         """How many partitions the topic has, which is never fewer than this operator was told of before."""
-        known = self._partitions.get(told.topic_id, self.topic.partitions)
-        if told.partition_count < known:
-            self._report("shrunk", f"{name} had {known} partitions, and has {told.partition_count}")
-        self._partitions[told.topic_id] = max(known, told.partition_count)
-        return told.partition_count
+        known = self._partitions.get(topic.topic_id, self.topic.partitions)
+        if topic.partition_count < known:
+            self._report("shrunk", f"{name} had {known} partitions, and has {topic.partition_count}")
+        self._partitions[topic.topic_id] = max(known, topic.partition_count)
+        return topic.partition_count
 
     async def _elect(self, admin: AsyncAdmin) -> None:
         """Gives partitions their preferred leader back."""
         partitions = self.clients.partitions(self.topic.name)
         some = self._draw.choice((None, partitions, [self._draw.choice(partitions)]))
-        told = await self._in_time("elect_leaders", admin.elect_leaders(some))
-        if some is not None and set(told) != set(some):
-            self._report("untold", f"an election was asked for of {some}, and told of {sorted(told)}")
-        self.clients.calls["leaders elected"] += sum(result.error is None for result in told.values())
+        results = await self._in_time("elect_leaders", admin.elect_leaders(some))
+        if some is not None and set(results) != set(some):
+            self._report("untold", f"an election was asked for of {some}, and told of {sorted(results)}")
+        self.clients.calls["leaders elected"] += sum(result.error is None for result in results.values())
 
     async def _move(self, admin: AsyncAdmin) -> None:
         """Begins a move of some partitions, whatever moves already, or cancels one.
@@ -343,21 +343,21 @@ class Operator:
                 count = max(factor - 1, 1)
             is_cancelled = self._draw.random() < CANCELS_SHARE and not lacks_a_disk
             wanted[tp] = None if is_cancelled else self._draw.sample(brokers, count)
-        told = await self._in_time("alter_partition_reassignments", admin.alter_partition_reassignments(wanted))
-        if set(told) != set(wanted):
-            self._report("untold", f"moves were asked for of {sorted(wanted)}, and told of {sorted(told)}")
+        results = await self._in_time("alter_partition_reassignments", admin.alter_partition_reassignments(wanted))
+        if set(results) != set(wanted):
+            self._report("untold", f"moves were asked for of {sorted(wanted)}, and told of {sorted(results)}")
         calls = self.clients.calls
-        calls["moves begun"] += sum(told[tp] is None and wanted[tp] is not None for tp in told)
-        calls["moves cancelled"] += sum(told[tp] is None and wanted[tp] is None for tp in told)
+        calls["moves begun"] += sum(results[tp] is None and wanted[tp] is not None for tp in results)
+        calls["moves cancelled"] += sum(results[tp] is None and wanted[tp] is None for tp in results)
         await self._in_time("list_partition_reassignments", admin.list_partition_reassignments())
 
     async def _relocate(self, admin: AsyncAdmin) -> None:
         """Has a broker move some of its replicas to other log dirs; or has it keep them where they are."""
         broker_id = self._draw.choice(self.clients.plan.brokers)
-        told = (await self._in_time("describe_log_dirs", admin.describe_log_dirs([broker_id])))[broker_id]
-        paths = [log_dir.path for log_dir in told.log_dirs]
+        described = (await self._in_time("describe_log_dirs", admin.describe_log_dirs([broker_id])))[broker_id]
+        paths = [log_dir.path for log_dir in described.log_dirs]
         wanted, kept = dict[TopicPartition, str](), set[TopicPartition]()
-        for log_dir in told.log_dirs:
+        for log_dir in described.log_dirs:
             mine = [tp for tp in sorted(log_dir.replicas) if tp.topic == self.topic.name]
             others = [path for path in paths if path != log_dir.path]
             for tp in self._draw.sample(mine, self._draw.randint(0, len(mine))):

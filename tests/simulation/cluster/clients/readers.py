@@ -78,7 +78,7 @@ class Reader:
     def _has_read(self, log: int) -> bool:
         return has_read(self.clients, self.name, log, self.clients.partitions(self.plan.topic))
 
-    def _told(self, log: int, error: PenstockError) -> None:
+    def _lost(self, log: int, error: PenstockError) -> None:
         """The ledger hears of an error that says that something is lost."""
         if isinstance(error, LOST) and self._is_current(log):
             self.clients.ledger.report("told-lost", f"{self.name} of {self.plan.topic} was told {error!r}")
@@ -136,10 +136,10 @@ class Reader:
                 is_assigned = await self._poll(consumer, log)
             except OffsetOutOfRangeError as error:
                 if not await self._skip_deleted(consumer, log, partitions):
-                    self._told(log, error)
+                    self._lost(log, error)
             except PenstockError as error:
-                if not await self._is_told_of_a_cut(consumer, log, error):
-                    self._told(log, error)
+                if not await self._notices_a_cut(consumer, log, error):
+                    self._lost(log, error)
                     await asyncio.sleep(RETRY_SECONDS)
             except MemoryError:
                 self.clients.refused["MemoryError"] += 1
@@ -158,7 +158,7 @@ class Reader:
             return False
         return self._meet(log, partitions, there)
 
-    async def _is_told_of_a_cut(self, consumer: AsyncConsumer, log: int, error: PenstockError) -> bool:
+    async def _notices_a_cut(self, consumer: AsyncConsumer, log: int, error: PenstockError) -> bool:
         """Seeks in a topic that may lose records: back to where its records may be others now."""
         topic = next(topic for topic in self.clients.plan.topics if topic.name == self.plan.topic)
         if topic.kind is not TopicKind.LOSSY or not isinstance(error, LogTruncationError):
@@ -225,7 +225,7 @@ class Reader:
                     ledger.begin_behind_deleted(self.name, log, tp.partition, begin)
                 await consumer.seek(tp, ledger.next_offset(self.name, log, tp.partition))
         except PenstockError as error:
-            self._told(log, error)
+            self._lost(log, error)
         return True
 
     # -- by ranges -----------------------------------------------------------------------------------------------------
@@ -243,9 +243,9 @@ class Reader:
                     await self._range(consumer, log, tp, max(0, end - self._draw.randrange(1, RANGE_MAX)), end)
                 except OffsetOutOfRangeError as error:
                     if self.clients.ledger.floor(log, tp.partition) == 0:
-                        self._told(log, error)
+                        self._lost(log, error)
                 except PenstockError as error:
-                    self._told(log, error)
+                    self._lost(log, error)
                 await asyncio.sleep(RETRY_SECONDS + self.plan.pause_s)
         async with await opened(self.clients) as consumer:
             for tp in self.clients.partitions(self.plan.topic):

@@ -109,10 +109,10 @@ class Bookkeeper:
         of_group = OffsetFetchRequestGroup(group_id=self.group.plan.name, topics=topics)
         answer = (await self.coordinator.ask(OffsetFetchRequest(groups=[of_group]), 8)).groups[0]
         for part in answer.topics[0].partitions if not answer.error_code else ():
-            told, may_be = part.committed_offset, self._may_be[part.partition_index]
-            if not part.error_code and told not in may_be:
+            committed, may_be = part.committed_offset, self._may_be[part.partition_index]
+            if not part.error_code and committed not in may_be:
                 place = f"{self.group.plan.name}, partition {part.partition_index}"
-                text = f"I62: {place}: {told} is told, and only {sorted(may_be)} can be"
+                text = f"I62: {place}: {committed} is told, and only {sorted(may_be)} can be"
                 self.clients.ledger.report("group-committed", text)
         if answer.error_code:
             self.clients.refused[f"kafka bookkeeper {answer.error_code}"] += 1

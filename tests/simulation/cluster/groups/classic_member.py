@@ -195,10 +195,10 @@ class ClassicMember(Member):
 
     # -- what it owns --------------------------------------------------------------------------------------------------
 
-    async def _assigned(self, told: ConsumerProtocolAssignment) -> None:
+    async def _assigned(self, assignment: ConsumerProtocolAssignment) -> None:
         ids = self.clients.topic_ids  # its topics are never made anew
         self.names |= {ids[topic]: topic for topic in self.group.plan.topics}
-        target = {Spot(ids[each.topic], p) for each in told.assigned_partitions for p in each.partitions}
+        target = {Spot(ids[each.topic], p) for each in assignment.assigned_partitions for p in each.partitions}
         old, new = set(self.owned) - target, target - set(self.owned)
         await self._give_up(old)
         self._must_join = True  # if the coordinator does not say where to begin

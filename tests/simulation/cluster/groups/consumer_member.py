@@ -35,13 +35,13 @@ class ConsumerMember(Member):
         self.member_id = (
             f"{self.draw.getrandbits(64):016x}" if self.instance is None or not self.member_id else self.member_id
         )
-        self.epoch, self._says_all, self._told = JOINS, True, None
+        self.epoch, self._says_all, self._reported = JOINS, True, None
         self._target: set[Spot] = set()
         self.topics = self._drawn_topics()
         self._has_new_topics = False
 
     _says_all = True
-    _told: list[Spot] | None = None
+    _reported: list[Spot] | None = None
     """The partitions that the coordinator was told of last."""
 
     def _drawn_topics(self) -> list[str]:
@@ -71,7 +71,7 @@ class ConsumerMember(Member):
             before = self._target
             self._target = {Spot(t.topic_id, p) for t in answer.assignment.topic_partitions for p in t.partitions}
             if not before <= self._target:
-                self._told = None  # what it never took is given up by this word
+                self._reported = None  # what it never took is given up by this word
         await self._reconcile(sent_s, is_new=is_new)
 
     async def _heartbeat(self) -> tuple[ConsumerGroupHeartbeatResponse, float]:
@@ -86,12 +86,12 @@ class ConsumerMember(Member):
             rebalance_timeout_ms=REBALANCE_MS if says_all else -1,
             subscribed_topic_names=self.topics if tells_topics else None,
             server_assignor=self.plan.assignor if says_all else None,
-            topic_partitions=self._parts(owned) if says_all or owned != self._told else None,
+            topic_partitions=self._parts(owned) if says_all or owned != self._reported else None,
         )
         sent_s = self.now_s
         answer = await self.ask(question, VERSION)
         if not answer.error_code:
-            self._says_all, self._told = False, owned
+            self._says_all, self._reported = False, owned
             self._has_new_topics = False if tells_topics else self._has_new_topics
         return answer, sent_s
 

@@ -211,7 +211,7 @@ class Member:
     async def commit(self, offsets: Mapping[Spot, int]) -> None:
         """Offsets up to which the member has processed."""
         offsets = dict(offsets)
-        for spot, code in (await self._told_of_commit(offsets, self.epoch)).items():
+        for spot, code in (await self._codes_of_commit(offsets, self.epoch)).items():
             if code:
                 self._check(code)
             else:
@@ -220,7 +220,7 @@ class Member:
                 if self._uncommitted.get(spot) == offsets[spot]:
                     del self._uncommitted[spot]
 
-    async def _told_of_commit(self, offsets: Mapping[Spot, int], epoch: int) -> dict[Spot, int]:
+    async def _codes_of_commit(self, offsets: Mapping[Spot, int], epoch: int) -> dict[Spot, int]:
         """The error code of each partition; 0 where it is committed."""
         version, group_id = self._version(offsets), self.group.plan.name
         member = {"member_id": self.member_id, "group_instance_id": self.instance}
@@ -229,10 +229,10 @@ class Member:
         )
         self.group.oracle.commits(self.life, offsets)
         answer = await self.ask(question, version)
-        told = {spot: part.error_code for spot, part in parts_of(self.names, answer.topics, version).items()}
-        for code in filter(None, told.values()):
+        codes = {spot: part.error_code for spot, part in parts_of(self.names, answer.topics, version).items()}
+        for code in filter(None, codes.values()):
             self.clients.refused[f"kafka commit {code}"] += 1
-        return told
+        return codes
 
     async def commit_last(self, spots: Iterable[Spot]) -> None:
         """The last commit of partitions before it gives them up, which may take its time. It may come late."""
@@ -251,7 +251,7 @@ class Member:
         if self._late is None or self.epoch <= self._late[0]:
             return
         (epoch, offsets), self._late = self._late, None
-        for spot, code in (await self._told_of_commit(offsets, epoch)).items():
+        for spot, code in (await self._codes_of_commit(offsets, epoch)).items():
             self.clients.calls["group commits came late"] += 1
             if not code:
                 self.group.oracle.came_late(self.life, spot, offsets[spot], epoch)

@@ -227,8 +227,8 @@ class KafkaReader:
 
     async def _ask_old(self, connection: Connection, version: int) -> None:
         """A node that knows the newest id of a name has nothing under an older one."""
-        told = await self._client.refresh_at(connection, self.plan.topic)
-        ids = {topic.topic_id for topic in told.topics if not topic.error_code}
+        found = await self._client.refresh_at(connection, self.plan.topic)
+        ids = {topic.topic_id for topic in found.topics if not topic.error_code}
         if self.clients.topic_ids[self.plan.topic] not in ids:
             return
         old = Place(self.plan.topic, self._client.draw.choice(self._old_ids), 0)

@@ -187,10 +187,10 @@ class KafkaWriter:
     async def _outcome(self, connection: Connection, answer: asyncio.Future[object], partition: int) -> tuple[int, int]:
         """The error code (-1: there is no answer) and the offset."""
         try:
-            told = await connection.answer_of(answer)
+            response = await connection.answer_of(answer)
         except Broken:
             return -1, -1
-        found = [part for topic in told.responses for part in topic.partition_responses]  # type: ignore[attr-defined]
+        found = [part for topic in response.responses for part in topic.partition_responses]  # type: ignore[attr-defined]
         if [part.index for part in found] != [partition]:
             self._client.wrong("answers", f"I58: asked to write {partition}, it was answered {found}")
             return -1, -1

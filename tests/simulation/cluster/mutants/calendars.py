@@ -32,8 +32,8 @@ def calendars(
     stamps: bool = False,
 ) -> tuple[Plan, ...]:
     """A cluster whose calendars are set so."""
-    told = directed(*faults, tellings=tellings, copies=nodes, roles=TOGETHER[:nodes], seconds=seconds)
-    return with_parts(told, calendar_config(nodes), calendars=CalendarPlan(settings, nodes >= 3, stamps))
+    story = directed(*faults, tellings=tellings, copies=nodes, roles=TOGETHER[:nodes], seconds=seconds)
+    return with_parts(story, calendar_config(nodes), calendars=CalendarPlan(settings, nodes >= 3, stamps))
 
 
 AHEAD_FOR_A_WHILE = CalendarSetting(5.0, 0, FAR_MS), CalendarSetting(9.0, 0, 0)

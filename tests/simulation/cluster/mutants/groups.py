@@ -70,8 +70,8 @@ def grouped(
         for number in range(groups)
     )
     topics = (TopicPlan("topic-0", 6, 3, {}),)
-    told = directed(*faults, topics=topics, tellings=tellings, operators=operators, **config)
-    return with_parts(told, CONFIG, seconds=10.0, groups=plans)
+    story = directed(*faults, topics=topics, tellings=tellings, operators=operators, **config)
+    return with_parts(story, CONFIG, seconds=10.0, groups=plans)
 
 
 CONSUMERS = grouped(kind=MemberKind.CONSUMER)

@@ -26,9 +26,9 @@ def rolling(
     snapshots: bool = False,
 ) -> tuple[Plan, ...]:
     """Three nodes, each a voter and a broker, and an operator of their releases."""
-    told = directed(*faults, tellings=tellings, roles=ROLES, seconds=seconds)
+    story = directed(*faults, tellings=tellings, roles=ROLES, seconds=seconds)
     levels = LevelPlan(old, pause_s, rolls_share)
-    return with_parts(told, SNAPSHOTS_SOON if snapshots else {}, levels=levels)
+    return with_parts(story, SNAPSHOTS_SOON if snapshots else {}, levels=levels)
 
 
 STAYS_OLD = rolling(old=(1,), rolls_share=0.0)

@@ -26,8 +26,8 @@ def processed(*faults: Fault, tellings: int = 4, timeout_ms: int = 8_000) -> tup
     writers = (WriterPlan("topic-0", 0, 0.02, 1, is_keyed=False),)
     processing = ProcessingPlan("processing", ("topic-0",), "made", 3, 0.05, 20, timeout_ms)
     readers = (ReaderPlan("topic-0", 0.2),)
-    told = directed(*faults, topics=topics, writers=writers, readers=readers, tellings=tellings)
-    return with_parts(told, CONFIG, seconds=10.0, processings=(processing,))
+    story = directed(*faults, topics=topics, writers=writers, readers=readers, tellings=tellings)
+    return with_parts(story, CONFIG, seconds=10.0, processings=(processing,))
 
 
 PROCESSED = processed()

@@ -14,8 +14,8 @@ BUSY = WriterPlan("topic-0", 0, 0.02, 20, is_keyed=False, batch_bytes=2_000)
 
 def throttled(tellings: int = 1) -> tuple[Plan, ...]:
     """One node for 30 s, and a writer that wants more than it may."""
-    told = directed(tellings=tellings, copies=1, roles=((True, True),), seconds=30.0, writers=(BUSY,))
-    return with_parts(told, byte_rate=QUOTA)
+    story = directed(tellings=tellings, copies=1, roles=((True, True),), seconds=30.0, writers=(BUSY,))
+    return with_parts(story, byte_rate=QUOTA)
 
 
 QUOTAS = (

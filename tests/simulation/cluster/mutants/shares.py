@@ -35,9 +35,9 @@ def flooded(
 ) -> tuple[Plan, ...]:
     """One node with little memory, a writer by each protocol, and so many flooders of a kind."""
     floods = (FloodPlan(kind, origin, connections, frame_bytes),) * parties
-    told = directed(tellings=1, copies=1, roles=((True, True),), seconds=seconds)
+    story = directed(tellings=1, copies=1, roles=((True, True),), seconds=seconds)
     memory = flooded_config(request_bytes, stall_ms)
-    return with_parts(told, memory, floods=floods, kafka_writers=kafka_writers, security=security)
+    return with_parts(story, memory, floods=floods, kafka_writers=kafka_writers, security=security)
 
 
 SHARES = (

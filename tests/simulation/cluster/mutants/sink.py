@@ -22,8 +22,8 @@ def sunk(
     """A topic of three partitions, into which one application writes."""
     topics = (TopicPlan("made", 3, 3, LARGE, TopicKind.TRANSACTED),)
     sink = SinkPlan("sink", "made", 6, pause_s, 6, timeout_ms)
-    told = directed(*faults, topics=topics, tellings=tellings, **config)
-    return with_parts(told, CONFIG, writers=(), readers=(), seconds=8.0, sinks=(sink,))
+    story = directed(*faults, topics=topics, tellings=tellings, **config)
+    return with_parts(story, CONFIG, writers=(), readers=(), seconds=8.0, sinks=(sink,))
 
 
 SUNK = sunk()

@@ -169,9 +169,9 @@ def directed(
         "default.replication.factor": copies,
         "min.insync.replicas": min_isr,
     } | {key.replace("_", "."): value for key, value in config.items()}
-    told = topics or (TopicPlan("topic-0", 1, copies, {}),)
+    plans = topics or (TopicPlan("topic-0", 1, copies, {}),)
     nodes = tuple(NodePlan(is_broker, is_voter, log_dirs if is_broker else 1, 1.0) for is_broker, is_voter in roles)
-    plain = [topic.name for topic in told if topic.kind not in (TopicKind.COMPACTED, TopicKind.TRANSACTED)]
+    plain = [topic.name for topic in plans if topic.kind not in (TopicKind.COMPACTED, TopicKind.TRANSACTED)]
     writing = writers or tuple(WriterPlan(name, 0, 0.02, 1, is_keyed=False) for name in plain)
     reading = readers or tuple(ReaderPlan(name, 0.02) for name in plain)
     return tuple(
@@ -180,7 +180,7 @@ def directed(
             seconds,
             nodes,
             settings,
-            told,
+            plans,
             writing,
             reading,
             faults,

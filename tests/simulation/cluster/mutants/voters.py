@@ -38,7 +38,7 @@ def voting(
     roles: tuple[tuple[bool, bool], ...] = ROLES,
 ) -> tuple[Plan, ...]:
     """A dynamic quorum that begins with these voters, and whose metadata grow all the time."""
-    told = directed(
+    story = directed(
         *faults,
         tellings=tellings,
         copies=1,
@@ -48,7 +48,7 @@ def voting(
         operators=ALTERS,
     )
     changes = VoterPlan(first, pause_s, operators=operators)
-    return with_parts(told, SNAPSHOTS_SOON if snapshots else {}, voter_changes=changes)
+    return with_parts(story, SNAPSHOTS_SOON if snapshots else {}, voter_changes=changes)
 
 
 NEW_DISK = Fault(0.5, Kind.REPLACE_DISK, 2, 0, 0.3, 0.1)

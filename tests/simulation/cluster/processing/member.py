@@ -25,7 +25,7 @@ from penstock.errors import (
 from tests.simulation.cluster.clients.cores import core_of
 from tests.simulation.cluster.processing.oracle import Attempt
 from tests.simulation.cluster.processing.standstill import Standstill
-from tests.simulation.cluster.transactions.oracle import Life, Told
+from tests.simulation.cluster.transactions.oracle import Life, ReportedTransaction
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.processing.group import ProcessingMember
@@ -168,25 +168,25 @@ class MemberProcess:
             raise
         if not self.life.transactions:
             self.work.oracle.initialized(self.life)
-        told = self.work.oracle.begins(self.life)
+        transaction = self.work.oracle.begins(self.life)
         try:
-            await self._write(told, records)
+            await self._write(transaction, records)
         except TransactionAbortedError as error:
             self.clients.refused[type(error).__name__] += 1
-            await self._abort(told, records)
+            await self._abort(transaction, records)
         except (Over, FatalProducerError):
-            told.given_up()
+            transaction.given_up()
             raise
 
-    async def _write(self, told: Told, records: Sequence[ConsumerRecord]) -> None:
+    async def _write(self, transaction: ReportedTransaction, records: Sequence[ConsumerRecord]) -> None:
         for record in records:
-            await self._send(told, record)
+            await self._send(transaction, record)
         await self._maybe_trouble()
         spans: dict[TopicPartition, tuple[int, int]] = {}
         for record in records:
             tp = TopicPartition(record.topic, record.partition)
             spans[tp] = spans.get(tp, (record.offset, 0))[0], record.offset + 1
-        attempt = self.oracle.commits(told, spans)
+        attempt = self.oracle.commits(transaction, spans)
         given = {tp: end for tp, (_, end) in spans.items()} if self.draw.random() < 0.5 else None
         try:
             await self.producer.send_offsets(self.consumer, given)
@@ -199,18 +199,18 @@ class MemberProcess:
         if self._happens(ABORT_SHARE):
             raise TransactionAbortedError("the program does not like it")
         if self._happens(DIE_SHARE):
-            await self._die_in_commit(told, attempt)
-        await self._commit(told, attempt)
+            await self._die_in_commit(transaction, attempt)
+        await self._commit(transaction, attempt)
         if self._happens(LEAVE_SHARE):
             await self.producer.close()
             await self.consumer.close()
             raise Over
 
-    async def _send(self, told: Told, record: ConsumerRecord) -> None:
+    async def _send(self, transaction: ReportedTransaction, record: ConsumerRecord) -> None:
         tp = self.draw.choice(self.clients.partitions(self.plan.output))
         spot = self.work.spot(tp)
         assert spot is not None
-        value = told.sends(spot)
+        value = transaction.sends(spot)
         self.oracle.makes(value, TopicPartition(record.topic, record.partition), record.offset)
 
         def answered(answer: RecordFuture) -> None:
@@ -221,15 +221,15 @@ class MemberProcess:
             future = await self.producer.send(tp.topic, value, value, partition=tp.partition)
             future.add_done_callback(answered)
         except (TransactionAbortedError, FatalProducerError):
-            told.takes_back()
+            transaction.takes_back()
             raise
         except PenstockError as error:  # it was not taken
-            told.takes_back()
+            transaction.takes_back()
             raise TransactionAbortedError(f"not sent: {error}") from error
 
-    async def _commit(self, told: Told, attempt: Attempt) -> None:
+    async def _commit(self, transaction: ReportedTransaction, attempt: Attempt) -> None:
         """Until it is told how the transaction ended."""
-        told.asks_commit()
+        transaction.asks_commit()
         while True:
             try:
                 await self.producer.commit_transaction()
@@ -237,22 +237,22 @@ class MemberProcess:
                 self.clients.refused[type(error).__name__] += 1
                 continue
             except TransactionAbortedError:
-                told.ended(False)
+                transaction.ended(False)
                 raise
-            told.ended(True)
+            transaction.ended(True)
             self.oracle.committed(attempt)
             self.clients.calls["processing transactions committed"] += 1
             return
 
-    async def _abort(self, told: Told, records: Sequence[ConsumerRecord]) -> None:
-        told.given_up()
+    async def _abort(self, transaction: ReportedTransaction, records: Sequence[ConsumerRecord]) -> None:
+        transaction.given_up()
         if self.clients.is_over:
             self._backlog_records = max(self.plan.records, len(records) // 2)
         await self._go_back(records)
         while True:
             with suppress(TimedOutError):
                 await self.producer.abort_transaction()
-                told.ended(False)
+                transaction.ended(False)
                 break
         self.clients.calls["processing transactions aborted"] += 1
 
@@ -277,16 +277,16 @@ class MemberProcess:
         await self._die()
         raise Over
 
-    async def _die_in_commit(self, told: Told, attempt: Attempt) -> None:
+    async def _die_in_commit(self, transaction: ReportedTransaction, attempt: Attempt) -> None:
         """Nobody may ever be told how this ended."""
         self.clients.calls["processing members died in a commit"] += 1
-        told.asks_commit()
+        transaction.asks_commit()
         committing = asyncio.ensure_future(self.producer.commit_transaction())
         await asyncio.sleep(self.draw.choice((0.0, 0.003, 0.02, 0.2)) * self.draw.random())
         await self._die()
         (outcome,) = await asyncio.gather(committing, return_exceptions=True)
         if outcome is None:
-            told.ended(True)
+            transaction.ended(True)
             self.oracle.committed(attempt)
         raise Over
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from penstock import TopicPartition
 from tests.chaos.ledger import decode_value
-from tests.simulation.cluster.transactions.oracle import Spot, Told, TransactionOracle
+from tests.simulation.cluster.transactions.oracle import ReportedTransaction, Spot, TransactionOracle
 
 SHOWN_MAX = 5
 Spans = Mapping[TopicPartition, tuple[int, int]]
@@ -38,14 +38,14 @@ class Input(NamedTuple):
 class Attempt:
     """See the module."""
 
-    told: Told
+    transaction: ReportedTransaction
     spans: Spans
     taken_s: float | None = None
     """When its offsets were known to be part of the transaction."""
 
     @property
     def may_be_committed(self) -> bool:
-        return self.told.fate if self.told.fate is not None else self.told.is_asked
+        return self.transaction.fate if self.transaction.fate is not None else self.transaction.is_asked
 
 
 class ProcessingOracle:
@@ -72,9 +72,9 @@ class ProcessingOracle:
         assert identity is not None
         self._inputs[identity] = Input(partition, offset)
 
-    def commits(self, told: Told, spans: Spans) -> Attempt:
+    def commits(self, transaction: ReportedTransaction, spans: Spans) -> Attempt:
         """BEFORE the offsets are sent."""
-        attempt = Attempt(told, spans)
+        attempt = Attempt(transaction, spans)
         for partition in spans:
             self._attempts.setdefault(partition, []).append(attempt)
         return attempt
@@ -89,9 +89,11 @@ class ProcessingOracle:
             self._reached[partition] = max(end, self.reached(partition))
             for other in self._attempts[partition]:
                 begin, behind = other.spans[partition]
-                if other is not attempt and other.told.fate and max(first, begin) < min(end, behind):
+                if other is not attempt and other.transaction.fate and max(first, begin) < min(end, behind):
                     self._report(
-                        "twice", f"I76: {attempt.told} has read {partition} from {first}, {other.told} to {behind}"
+                        "twice",
+                        f"I76: {attempt.transaction} has read {partition} from {first},"
+                        f" {other.transaction} to {behind}",
                     )
 
     def begins(self, member: str, partition: TopicPartition, offset: int, asked_s: float) -> None:
@@ -102,13 +104,15 @@ class ProcessingOracle:
         possible = [attempt for attempt in there if attempt.may_be_committed]
         why = f"{member} was told that {offset} of {partition} is committed"
         if offset and not possible:
-            of_whom = ", ".join(f"{attempt.told}, fate {attempt.told.fate}" for attempt in there) or "nobody"
+            of_whom = (
+                ", ".join(f"{attempt.transaction}, fate {attempt.transaction.fate}" for attempt in there) or "nobody"
+            )
             self._report("offsets", f"I77: {why}, and it is of {of_whom}")
         elif len(possible) == 1:
-            self._transactions.settle(possible[0].told, True, why)
+            self._transactions.settle(possible[0].transaction, True, why)
         for attempt in attempts:
             if attempt.taken_s is not None and attempt.taken_s < asked_s and attempt.spans[partition][1] > offset:
-                self._transactions.settle(attempt.told, False, why)
+                self._transactions.settle(attempt.transaction, False, why)
 
     def reached(self, partition: TopicPartition) -> int:
         """Everything below it is processed."""

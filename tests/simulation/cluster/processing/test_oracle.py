@@ -22,19 +22,19 @@ class Watch:
         self.made: list[int] = []
 
     def attempt(self, first: int, end: int) -> Attempt:
-        told = self.transactions.begins(self.transactions.life("member"))
+        transaction = self.transactions.begins(self.transactions.life("member"))
         for offset in range(first, end):
-            value = told.sends(OUT)
+            value = transaction.sends(OUT)
             self.oracle.makes(value, IN, offset)
             self.made.append(decode_value(value) or 0)
             self.transactions.acked(value, OUT, len(self.made) - 1)
-        attempt = self.oracle.commits(told, {IN: (first, end)})
+        attempt = self.oracle.commits(transaction, {IN: (first, end)})
         self.oracle.taken(attempt)
         return attempt
 
     def commit(self, attempt: Attempt) -> None:
-        attempt.told.asks_commit()
-        attempt.told.ended(True)
+        attempt.transaction.asks_commit()
+        attempt.transaction.ended(True)
         self.oracle.committed(attempt)
 
 
@@ -59,10 +59,10 @@ def test_an_input_that_is_processed_twice_or_never_is_found() -> None:
 def test_an_offset_tells_which_transaction_is_committed() -> None:
     watch = Watch()
     first = watch.attempt(0, 2)
-    first.told.asks_commit()
+    first.transaction.asks_commit()
     watch.oracle.begins("b", IN, 2, 1.0)
-    assert first.told.fate
-    first.told.ended(False)
+    assert first.transaction.fate
+    first.transaction.ended(False)
     assert watch.found == ["transaction-torn"]
 
 
@@ -71,14 +71,14 @@ def test_an_offset_that_is_told_while_a_later_one_waits_is_found() -> None:
     watch.commit(watch.attempt(0, 2))
     zombie = watch.attempt(2, 4)
     watch.oracle.begins("b", IN, 2, 1.0)
-    assert zombie.told.fate is False
+    assert zombie.transaction.fate is False
     watch.commit(zombie)
     assert watch.found == ["transaction-aborted-read"]
 
 
 def test_an_offset_of_nobody_or_of_an_aborted_transaction_is_found() -> None:
     watch = Watch()
-    watch.attempt(0, 2).told.given_up()
+    watch.attempt(0, 2).transaction.given_up()
     watch.oracle.begins("b", IN, 2, 1.0)
     watch.oracle.begins("b", IN, 7, 1.0)
     watch.oracle.begins("c", IN, 0, 1.0)

@@ -54,7 +54,7 @@ class ReaderInvariants:
         """A broker begins with a request."""
         body = request.body
         if isinstance(body, FetchRequest) and body.replica_id < 0 and body.rack_id:
-            request.sink = _HeardAnswers(request.sink, lambda told: self._answered(node, body, told, hosted))
+            request.sink = _HeardAnswers(request.sink, lambda response: self._answered(node, body, response, hosted))
 
     def _answered(self, node: Node, body: FetchRequest, answer: FetchResponse, hosted: HostedPartitions) -> None:
         for result in answer.partitions:

@@ -34,7 +34,7 @@ def image(*acls: AclBinding, password: str = "") -> MetadataImage:
     return replace(EMPTY_IMAGE, acls={str(acl): acl for acl in acls}, scram=ScramImage(users))
 
 
-class Told:
+class Judged:
     """An oracle, and what it has reported."""
 
     def __init__(self) -> None:
@@ -72,37 +72,37 @@ def test_rights_are_those_of_the_page(acls: list[AclBinding], operation: Operati
 
 
 def test_an_answer_is_judged_by_what_the_broker_knew_while_it_was_asked() -> None:
-    told = Told()
-    told.has(image(), 0.0)
-    told.has(image(acl()), 5.0)
-    told.oracle.answered(1, ANNA, READ, "orders", 4.0, is_allowed=True)
-    told.oracle.answered(1, ANNA, READ, "orders", 4.0, is_allowed=False)
-    assert not told.found
-    told.oracle.answered(1, ANNA, READ, "orders", 6.0, is_allowed=False)
-    told.oracle.answered(1, ANNA, WRITE, "orders", 4.0, is_allowed=True)
-    assert [text[:3] for text in told.found] == ["I82", "I82"]
+    published = Judged()
+    published.has(image(), 0.0)
+    published.has(image(acl()), 5.0)
+    published.oracle.answered(1, ANNA, READ, "orders", 4.0, is_allowed=True)
+    published.oracle.answered(1, ANNA, READ, "orders", 4.0, is_allowed=False)
+    assert not published.found
+    published.oracle.answered(1, ANNA, READ, "orders", 6.0, is_allowed=False)
+    published.oracle.answered(1, ANNA, WRITE, "orders", 4.0, is_allowed=True)
+    assert [text[:3] for text in published.found] == ["I82", "I82"]
 
 
 def test_a_log_in_is_judged_by_the_credential_that_the_broker_had() -> None:
-    told = Told()
-    told.has(image(password="old"), 0.0)
-    told.has(image(password="new"), 5.0)
-    told.oracle.logged_in(1, "anna", "old", 4.0, is_in=True)
-    told.oracle.logged_in(1, "anna", "new", 6.0, is_in=True)
-    assert not told.found
-    told.oracle.logged_in(1, "anna", "old", 6.0, is_in=True)
-    told.oracle.logged_in(1, "anna", "new", 6.0, is_in=False)
-    assert [text[:3] for text in told.found] == ["I84", "I84"]
+    published = Judged()
+    published.has(image(password="old"), 0.0)
+    published.has(image(password="new"), 5.0)
+    published.oracle.logged_in(1, "anna", "old", 4.0, is_in=True)
+    published.oracle.logged_in(1, "anna", "new", 6.0, is_in=True)
+    assert not published.found
+    published.oracle.logged_in(1, "anna", "old", 6.0, is_in=True)
+    published.oracle.logged_in(1, "anna", "new", 6.0, is_in=False)
+    assert [text[:3] for text in published.found] == ["I84", "I84"]
 
 
 def test_what_was_acked_must_be_there_until_somebody_asks_for_another_change() -> None:
-    told, right = Told(), acl()
-    told.has(image(right, password="old"), 0.0)
-    told.oracle.acl_is(right, is_there=True)
-    told.oracle.password_is("anna", "old")
-    told.oracle.changes([right], "anna")
-    told.has(image(password="new"), 1.0)
-    assert not told.found
-    told.oracle.acl_is(right, is_there=True)
-    told.oracle.password_is("anna", None)
-    assert [text[:3] for text in told.found] == ["I83", "I83", "I83"]  # the first again, when all is looked at
+    published, right = Judged(), acl()
+    published.has(image(right, password="old"), 0.0)
+    published.oracle.acl_is(right, is_there=True)
+    published.oracle.password_is("anna", "old")
+    published.oracle.changes([right], "anna")
+    published.has(image(password="new"), 1.0)
+    assert not published.found
+    published.oracle.acl_is(right, is_there=True)
+    published.oracle.password_is("anna", None)
+    assert [text[:3] for text in published.found] == ["I83", "I83", "I83"]  # the first again, when all is looked at

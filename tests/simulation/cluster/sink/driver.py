@@ -146,7 +146,7 @@ class Driver:
         while True:
             asked_s = self.clients.network.scheduler.now_s
             try:
-                told = await self._batches.commit(
+                answer = await self._batches.commit(
                     self.plan.name, call.version, identities, run=call.run.name, records=call.records
                 )
             except InvalidTxnStateError:
@@ -159,8 +159,8 @@ class Driver:
                 await self._unsure(error)
                 continue
             self.oracle.answered(call.run, asked_s)
-            if told.was_committed:
-                self.oracle.was_committed(call.run, call.version, told.records)
+            if answer.was_committed:
+                self.oracle.was_committed(call.run, call.version, answer.records)
             else:
                 self.oracle.committed(call)
             return True
@@ -256,7 +256,7 @@ class Driver:
         try:
             future = await writer.send(tp.topic, value, value, partition=tp.partition)
         except PenstockError:
-            attempt.told.takes_back()
+            attempt.transaction.takes_back()
             raise
         future.add_done_callback(answered)
 

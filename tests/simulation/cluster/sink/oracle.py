@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.chaos.ledger import decode_value
-from tests.simulation.cluster.transactions.oracle import Spot, Told, TransactionOracle
+from tests.simulation.cluster.transactions.oracle import ReportedTransaction, Spot, TransactionOracle
 
 SHOWN_MAX = 5
 
@@ -45,11 +45,11 @@ class Attempt:
 
     run: Run
     version: int
-    told: Told
+    transaction: ReportedTransaction
 
     def given_up(self) -> None:
         """Nobody will name it any more."""
-        self.told.given_up()
+        self.transaction.given_up()
 
 
 @dataclass(slots=True, eq=False)
@@ -115,7 +115,7 @@ class SinkOracle:
 
     def row(self, attempt: Attempt, spot: Spot, row: Row) -> bytes:
         """The value of the row's record. BEFORE it is sent."""
-        value = attempt.told.sends(spot)
+        value = attempt.transaction.sends(spot)
         identity = decode_value(value)
         assert identity is not None
         self._rows[identity] = row
@@ -128,7 +128,7 @@ class SinkOracle:
         found = self._versions.setdefault(version, _Version())
         for attempt in found.attempts:
             if attempt in attempts:
-                attempt.told.asks_commit()
+                attempt.transaction.asks_commit()
             elif attempt.run is run:
                 attempt.given_up()
         call = Call(run, version, tuple(attempts), records)
@@ -166,9 +166,11 @@ class SinkOracle:
             other.outcome = other is call
         for attempt in found.attempts:
             if attempt in call.attempts:
-                attempt.told.ended(True)
+                attempt.transaction.ended(True)
             else:
-                self._transactions.settle(attempt.told, False, f"version {call.version} does not accept it: {why}")
+                self._transactions.settle(
+                    attempt.transaction, False, f"version {call.version} does not accept it: {why}"
+                )
 
     def _refused(self, call: Call, why: str) -> None:
         if call.outcome:
@@ -176,7 +178,7 @@ class SinkOracle:
             return
         call.outcome = False
         for attempt in call.attempts:
-            self._transactions.settle(attempt.told, False, f"its version is not decided: {why}")
+            self._transactions.settle(attempt.transaction, False, f"its version is not decided: {why}")
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

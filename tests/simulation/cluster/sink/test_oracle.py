@@ -37,8 +37,8 @@ def test_one_decision_over_some_attempts_is_not_reported() -> None:
     call = watch.oracle.asks(run, 0, [good], 2)
     watch.oracle.committed(call)
     watch.oracle.was_committed(run, 0, 2)
-    assert good.told.fate
-    assert rejected.told.fate is False
+    assert good.transaction.fate
+    assert rejected.transaction.fate is False
     view = {offset: watch.identities[offset] for offset in (0, 1)}
     watch.oracle.judge({OUT: view}, watch.wanted(0))
     assert not watch.found
@@ -90,6 +90,6 @@ def test_a_writer_of_the_next_run_tells_that_the_last_decision_was_not_taken() -
     attempt = watch.attempt(old, 0)
     call = watch.oracle.asks(old, 0, [attempt], 2)
     watch.attempt(new, 0)
-    assert attempt.told.fate is False
+    assert attempt.transaction.fate is False
     watch.oracle.committed(call)
     assert watch.found == ["sink-undone"]

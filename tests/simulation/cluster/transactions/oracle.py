@@ -46,7 +46,7 @@ class Place(NamedTuple):
 class Sent:
     """A record. `place`: where it was acked, if its log is known."""
 
-    told: Told
+    transaction: ReportedTransaction
     identity: int
     spot: Spot
     place: Place | None = None
@@ -54,7 +54,7 @@ class Sent:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Told:
+class ReportedTransaction:
     """One transaction, as its producer tells of it. The records are told BEFORE they are sent, the commit BEFORE it is
     asked for."""
 
@@ -132,7 +132,7 @@ class TransactionOracle:
         """By offset: the record that readers of committed records were given there, or LEFT_OUT."""
         self.everything: dict[Spot, dict[int, int]] = {}
         """The same of the other readers."""
-        self.transactions: list[Told] = []
+        self.transactions: list[ReportedTransaction] = []
 
     # -- producers -----------------------------------------------------------------------------------------------------
 
@@ -155,17 +155,17 @@ class TransactionOracle:
         if not any(other.owner == life.owner and other.number > life.number for other in self._lives.values()):
             self.report("fenced", f"I67: {life} was told {error!r}, and nobody has replaced it")
 
-    def begins(self, life: Life) -> Told:
+    def begins(self, life: Life) -> ReportedTransaction:
         life.transactions += 1
-        told = Told(self, life, life.transactions)
-        self.transactions.append(told)
-        return told
+        transaction = ReportedTransaction(self, life, life.transactions)
+        self.transactions.append(transaction)
+        return transaction
 
-    def sends(self, told: Told, spot: Spot) -> bytes:
-        life = told.life
+    def sends(self, transaction: ReportedTransaction, spot: Spot) -> bytes:
+        life = transaction.life
         identity = record_id(life.number, life.sequence)
-        self._sent[identity] = sent = Sent(told, identity, spot)
-        told.records.append(sent)
+        self._sent[identity] = sent = Sent(transaction, identity, spot)
+        transaction.records.append(sent)
         life.sequence += 1
         return encode_value(life.number, life.sequence - 1)
 
@@ -183,14 +183,15 @@ class TransactionOracle:
             self.report("inconsistent", f"I66: {_at(place)} holds {shown(other.identity)} and {shown(sent.identity)}")
         given = self.stable.get(place.spot, {}).get(place.offset)
         if given == LEFT_OUT:
-            self.settle(sent.told, False, f"a reader went past {_at(place)}")
+            self.settle(sent.transaction, False, f"a reader went past {_at(place)}")
 
-    def settle(self, told: Told, is_committed: bool, why: str) -> None:
-        if told.fate is None:
-            told.fate, told.why = is_committed, why
-        elif told.fate is not is_committed and told.records:
+    def settle(self, transaction: ReportedTransaction, is_committed: bool, why: str) -> None:
+        if transaction.fate is None:
+            transaction.fate, transaction.why = is_committed, why
+        elif transaction.fate is not is_committed and transaction.records:
             kind = "aborted-read" if is_committed else "torn"
-            text = f"I65, I66: {told} is {_word(told.fate)}: {told.why}. It is {_word(is_committed)}: {why}"
+            before = f"{_word(transaction.fate)}: {transaction.why}"
+            text = f"I65, I66: {transaction} is {before}. It is {_word(is_committed)}: {why}"
             self.report(kind, text)
 
     # -- readers -------------------------------------------------------------------------------------------------------
@@ -225,12 +226,12 @@ class TransactionOracle:
             self.report("torn", f"I65: {reading} was given {shown(identity)} at {offset}, where a reader went past")
         elif before not in (identity, LEFT_OUT):
             self.report("inconsistent", f"I66: {_at(place)} was {shown(before)} and is {shown(identity)} to {reading}")
-        is_elsewhere = sent.place is not None and sent.place != place and not sent.told.life.repeats()
+        is_elsewhere = sent.place is not None and sent.place != place and not sent.transaction.life.repeats()
         if sent.spot.log > reading.spot.log or is_elsewhere:
             self.report("duplicates", f"I66: {shown(identity)} stands at {_at(place)}, was acked at {sent.place}")
         self._stands(sent, place)
         if reading.is_committed:
-            self.settle(sent.told, True, f"{reading} was given {shown(identity)} at {_at(place)}")
+            self.settle(sent.transaction, True, f"{reading} was given {shown(identity)} at {_at(place)}")
 
     def _left_out(self, reading: Reading, view: dict[int, int], offsets: Iterable[int]) -> None:
         for offset in offsets:
@@ -240,7 +241,7 @@ class TransactionOracle:
                 self.report("torn", f"I65: {reading} was not given {shown(before)} at {_at(place)}, as another was")
             sent = self._at.get(place)
             if sent is not None and reading.is_committed:
-                self.settle(sent.told, False, f"{reading} went past {_at(place)}")
+                self.settle(sent.transaction, False, f"{reading} went past {_at(place)}")
             elif sent is not None and self._keeps(reading):
                 self.report("lost", f"I66: {reading} was not given {shown(sent.identity)} at {_at(place)}")
 
@@ -257,11 +258,14 @@ class TransactionOracle:
         says of an offset that it is of an open log, and that nothing there was deleted. Call it once."""
         self._places(self.everything)
         found = self._places(self.stable)
-        for told in self.transactions:
-            for sent in told.records if told.fate else ():
+        for transaction in self.transactions:
+            for sent in transaction.records if transaction.fate else ():
                 if sent.identity not in found and self._must_be_there(sent, is_promised):
                     where = _at(sent.place) if sent.place is not None else f"{sent.spot}"
-                    self.report("lost", f"I66: {shown(sent.identity)} of {told}, at {where}, is not there: {told.why}")
+                    self.report(
+                        "lost",
+                        f"I66: {shown(sent.identity)} of {transaction}, at {where}, is not there: {transaction.why}",
+                    )
         for spot, view in self.everything.items():
             self._judge_order(spot, view)
 
@@ -297,7 +301,7 @@ class TransactionOracle:
             newest[owner] = max(before, identity)
 
     def counts(self) -> dict[str, int]:
-        fates = [told.fate for told in self.transactions if told.records]
+        fates = [transaction.fate for transaction in self.transactions if transaction.records]
         return {"committed": fates.count(True), "aborted": fates.count(False), "untold": fates.count(None)}
 
     def report(self, kind: str, text: str) -> None:

@@ -44,19 +44,19 @@ class PlainWriter:
         spot = self.work.spot(tp)
         if spot is None:
             return
-        told = self.work.oracle.begins(self._life)
-        value = told.sends(spot)
+        transaction = self.work.oracle.begins(self._life)
+        value = transaction.sends(spot)
 
         def answered(answer: RecordFuture) -> None:
             if answer.exception(0) is None:
                 self.work.acked(tp, spot, answer.result(0).offset, value)
-                told.ended(True)
+                transaction.ended(True)
             else:
                 self.clients.failed_records += 1
 
-        told.asks_commit()
+        transaction.asks_commit()
         try:
             future = await producer.send(tp.topic, value, value, partition=tp.partition)
             future.add_done_callback(answered)
         except PenstockError:
-            told.takes_back()
+            transaction.takes_back()

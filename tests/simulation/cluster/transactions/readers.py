@@ -68,7 +68,7 @@ class StableReader:
         self._readings[tp] = found
         return found
 
-    def _told(self, error: PenstockError) -> None:
+    def _lost(self, error: PenstockError) -> None:
         self.clients.refused[type(error).__name__] += 1
         if isinstance(error, LOST) and self._is_current():
             self.clients.ledger.report("told-lost", f"{self.name} of {self.plan.topic} was told {error!r}")
@@ -87,9 +87,9 @@ class StableReader:
                     await self._poll(consumer)
                 except OffsetOutOfRangeError as error:
                     if not await self._skips_deleted(consumer):
-                        self._told(error)
+                        self._lost(error)
                 except PenstockError as error:
-                    self._told(error)
+                    self._lost(error)
                     await asyncio.sleep(RETRY_SECONDS)
                 await asyncio.sleep(self.plan.pause_s)
                 if self.clients.ends is None and self._draw.random() < AGAIN_SHARE:
@@ -151,9 +151,9 @@ class StableReader:
                     await self._range(consumer, tp, max(begin, (await consumer.beginning_offsets([tp]))[tp]), end)
                 except OffsetOutOfRangeError as error:
                     if not self.clients.ledger.floor(self._log, tp.partition):
-                        self._told(error)
+                        self._lost(error)
                 except PenstockError as error:
-                    self._told(error)
+                    self._lost(error)
                 await asyncio.sleep(RETRY_SECONDS / 4 + self.plan.pause_s)
 
     async def _range(self, consumer: AsyncConsumer, tp: TopicPartition, begin: int, end: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.errors import ProducerFencedError
-from tests.simulation.cluster.transactions.oracle import Life, Reading, Spot, Told, TransactionOracle
+from tests.simulation.cluster.transactions.oracle import Life, Reading, ReportedTransaction, Spot, TransactionOracle
 
 FIRST, SECOND = Spot(0, 0), Spot(0, 1)
 
@@ -27,16 +27,16 @@ class Story:
         self.oracle.initialized(life)
         return life
 
-    def written(self, life: Life, offset: int) -> tuple[Told, tuple[bytes, bytes]]:
-        told = self.oracle.begins(life)
-        values = told.sends(FIRST), told.sends(SECOND)
+    def written(self, life: Life, offset: int) -> tuple[ReportedTransaction, tuple[bytes, bytes]]:
+        transaction = self.oracle.begins(life)
+        values = transaction.sends(FIRST), transaction.sends(SECOND)
         for value, spot in zip(values, (FIRST, SECOND), strict=True):
-            told.acked(value, spot, offset)
-        return told, values
+            transaction.acked(value, spot, offset)
+        return transaction, values
 
-    def commit(self, told: Told) -> None:
-        told.asks_commit()
-        told.ended(True)
+    def commit(self, transaction: ReportedTransaction) -> None:
+        transaction.asks_commit()
+        transaction.ended(True)
 
     def reader(self, spot: Spot = FIRST, *, is_committed: bool = True) -> Reading:
         return self.oracle.reading("reader", spot, 0, is_committed=is_committed)
@@ -111,9 +111,9 @@ def given_once_and_left_out_then(story: Story) -> None:
 def left_out_and_given_then(story: Story) -> None:
     story.oracle.reading("reader", Spot(0, 9), 0, is_committed=True).advance([], [], 1)
     life = story.begun()
-    told = story.oracle.begins(life)
-    value = told.sends(Spot(0, 9))
-    told.asks_commit()
+    transaction = story.oracle.begins(life)
+    value = transaction.sends(Spot(0, 9))
+    transaction.asks_commit()
     story.oracle.reading("reader", Spot(0, 9), 0, is_committed=True).advance([0], [value], 1)
 
 
@@ -143,9 +143,9 @@ def fenced_by_nobody(story: Story) -> None:
 
 
 def not_acked(story: Story) -> None:
-    told = story.oracle.begins(story.life)
-    told.sends(FIRST)
-    story.commit(told)
+    transaction = story.oracle.begins(story.life)
+    transaction.sends(FIRST)
+    story.commit(transaction)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_a_committed_record_that_no_reader_has_come_to_is_missed_in_the_end(stor
 
 def test_records_of_one_id_stand_in_the_order_of_its_processes(story: Story) -> None:
     later = story.begun()
-    told = story.oracle.begins(later)
-    value = told.sends(FIRST)
+    transaction = story.oracle.begins(later)
+    value = transaction.sends(FIRST)
     story.reader(is_committed=False).advance([0, 1, 2], [story.values[0], value, story.others[0]], 3)
     story.judge(is_open=False)
     assert any(text.startswith("transaction-out-of-order: I67") for text in story.wrong)

@@ -24,7 +24,7 @@ from penstock.errors import (
 )
 from tests.simulation.cluster.plan import TransactorKind, TransactorPlan
 from tests.simulation.cluster.transactions.kafka_producer import KafkaProducer
-from tests.simulation.cluster.transactions.oracle import Life, Spot, Told
+from tests.simulation.cluster.transactions.oracle import Life, ReportedTransaction, Spot
 from tests.simulation.cluster.transactions.producers import (
     LINGERS_MS,
     OurProducer,
@@ -130,52 +130,52 @@ class WriterProcess:
             return
         if not self._life.transactions:
             self._work.oracle.initialized(self._life)
-        told = self._work.oracle.begins(self._life)
+        transaction = self._work.oracle.begins(self._life)
         try:
-            await self._write(told)
-            await self._end(told)
+            await self._write(transaction)
+            await self._end(transaction)
         except TransactionAbortedError as error:
             self._refused(error)
-            await self._abort(told)
+            await self._abort(transaction)
         except OutcomeUnknown as error:
             self._refused(error)
         except (Over, FatalProducerError):
-            told.given_up()
+            transaction.given_up()
             raise
 
-    async def _write(self, told: Told) -> None:
+    async def _write(self, transaction: ReportedTransaction) -> None:
         """Some records, in several partitions where there are some."""
         for _ in range(self._draw.randint(1, self._writer.plan.records)):
             tp = self._draw.choice(self._clients.partitions(self._draw.choice(self._writer.plan.topics)))
             spot = self._work.spot(tp)
             if spot is not None:
-                await self._send(told, tp, spot)
+                await self._send(transaction, tp, spot)
             if self._draw.random() < REST_SHARE:
                 await asyncio.sleep(self._draw.uniform(0.0, 0.3))
 
-    async def _send(self, told: Told, tp: TopicPartition, spot: Spot) -> None:
-        value = told.sends(spot)
+    async def _send(self, transaction: ReportedTransaction, tp: TopicPartition, spot: Spot) -> None:
+        value = transaction.sends(spot)
         try:
             await self._producer.send(tp, value, lambda offset: self._work.acked(tp, spot, offset, value))
         except (TransactionAbortedError, FatalProducerError):
             raise
         except PenstockError as error:  # it was not taken
-            told.takes_back()
+            transaction.takes_back()
             self._refused(error)
 
-    async def _end(self, told: Told) -> None:
+    async def _end(self, transaction: ReportedTransaction) -> None:
         number = self._draw.random()
         if self._writer.plan.is_troubled and not self._clients.is_mended:
             for share, trouble in self._troubles():
                 number -= share
                 if number < 0:
-                    await trouble(told)
+                    await trouble(transaction)
                     return
-        await self._commit(told)
+        await self._commit(transaction)
 
-    async def _commit(self, told: Told) -> None:
+    async def _commit(self, transaction: ReportedTransaction) -> None:
         """Until it is told how the transaction ended."""
-        told.asks_commit()
+        transaction.asks_commit()
         while True:
             try:
                 await self._producer.commit()
@@ -183,22 +183,22 @@ class WriterProcess:
                 self._refused(error)
                 continue
             except TransactionAbortedError:
-                told.ended(False)
+                transaction.ended(False)
                 raise
-            told.ended(True)
+            transaction.ended(True)
             return
 
-    async def _abort(self, told: Told) -> None:
-        told.given_up()
+    async def _abort(self, transaction: ReportedTransaction) -> None:
+        transaction.given_up()
         while True:
             with suppress(TimedOutError):
                 await self._producer.abort()
-                told.ended(False)
+                transaction.ended(False)
                 return
 
     # -- troubles ------------------------------------------------------------------------------------------------------
 
-    def _troubles(self) -> tuple[tuple[float, Callable[[Told], Awaitable[None]]], ...]:
+    def _troubles(self) -> tuple[tuple[float, Callable[[ReportedTransaction], Awaitable[None]]], ...]:
         return (
             (ABORT_SHARE, self._abort),
             (STILL_SHARE, self._stand_still),
@@ -207,38 +207,38 @@ class WriterProcess:
             (REPLACE_SHARE, self._be_replaced),
         )
 
-    async def _stand_still(self, told: Told) -> None:
+    async def _stand_still(self, transaction: ReportedTransaction) -> None:
         """For about as long as a transaction may take, or longer."""
         self._count("transactional producers stood still")
         await asyncio.sleep(self._draw.uniform(0.7, 2.5) * self._writer.plan.timeout_ms / 1000)
-        await self._commit(told)
+        await self._commit(transaction)
 
-    async def _die(self, told: Told) -> None:
+    async def _die(self, transaction: ReportedTransaction) -> None:
         self._count("transactional producers died")
         await self._producer.die()
         raise Over
 
-    async def _die_in_commit(self, told: Told) -> None:
+    async def _die_in_commit(self, transaction: ReportedTransaction) -> None:
         """Nobody may ever be told how this ended."""
         self._count("transactional producers died in a commit")
-        told.asks_commit()
+        transaction.asks_commit()
         committing = asyncio.ensure_future(self._producer.commit())
         await asyncio.sleep(self._draw.choice((0.0, 0.003, 0.02, 0.2)) * self._draw.random())
-        is_told = committing.done() and committing.exception() is None
+        is_committed = committing.done() and committing.exception() is None
         await self._producer.die()
         committing.cancel()
         await asyncio.gather(committing, return_exceptions=True)
-        if is_told:
-            told.ended(True)
+        if is_committed:
+            transaction.ended(True)
         raise Over
 
-    async def _be_replaced(self, told: Told) -> None:
+    async def _be_replaced(self, transaction: ReportedTransaction) -> None:
         """Another process has its id meanwhile."""
         self._count("transactional producers replaced")
         self.is_left_alone = True
         self.has_left.set()
         await asyncio.sleep(self._draw.uniform(0.0, 1.5))
-        await self._commit(told)
+        await self._commit(transaction)
 
     def __repr__(self) -> str:
         return f"WriterProcess({self._life})"

@@ -94,12 +94,12 @@ def test_the_same_id_with_another_disk_is_another_voter(sets: VoterSets) -> None
 def test_an_operator_who_was_told_what_is_not_so_is_heard(sets: VoterSets) -> None:
     asked = sets.asked(AddVoter(spare(sets, 3)))
     sets.extend([], 100)
-    sets.told(asked, 10)
+    sets.confirm(asked, 10)
     assert len(sets.wrong) == 1
     sets.take_set(10, sets.newest.with_voter(spare(sets, 3)))
-    sets.told(asked, 10)
+    sets.confirm(asked, 10)
     assert len(sets.wrong) == 1
-    sets.told(asked, 100)  # which is not committed
+    sets.confirm(asked, 100)  # which is not committed
     assert len(sets.wrong) == 2
 
 

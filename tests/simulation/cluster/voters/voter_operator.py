@@ -125,7 +125,7 @@ class VoterOperator:
         began_ms = clients.time.now_ms()
         try:
             answer = await self._ask(admin, wanted, began_ms + limit_ms)
-            self.sets.told(asked, answer.metadata_offset)
+            self.sets.confirm(asked, answer.metadata_offset)
             clients.calls[f"voters {asked.name}"] += 1
             return True
         except PenstockError as error:
@@ -162,7 +162,7 @@ class VoterOperator:
             while self._gone() or not self.sets.newest.is_dynamic or not has_changed:
                 has_changed = await self._try(admin, self._repair(), LIMITS_MS[-1])
                 await asyncio.sleep(RETRY_SECONDS)
-            await self._until_told(admin)
+            await self._until_known(admin)
 
     def _repair(self) -> Change:
         voters, gone, spare = self.sets.newest, self._gone(), self._spare()
@@ -174,13 +174,13 @@ class VoterOperator:
             return AddVoter(self._draw.choice(spare))
         return _removal(self._draw.choice(voters.voters))
 
-    async def _until_told(self, admin: AsyncAdmin) -> None:
+    async def _until_known(self, admin: AsyncAdmin) -> None:
         """Until the quorum tells of the voters that are committed."""
         while True:
             try:
-                told = await admin.describe_quorum()
-                keys = tuple(sorted((each.node_id, each.directory_id) for each in told.voters))
-                if told.has_leader and told.is_dynamic and keys == self.sets.newest.keys:
+                described = await admin.describe_quorum()
+                keys = tuple(sorted((each.node_id, each.directory_id) for each in described.voters))
+                if described.has_leader and described.is_dynamic and keys == self.sets.newest.keys:
                     return
             except PenstockError:
                 pass

@@ -8,7 +8,7 @@ are known by id alone. The oracle reads the sets from the committed records, and
     in a log    at most one record of voters is not committed; a node goes by the newest, from its start on
     snapshots   name the set at their end
     leading     a leader that knows its removal to be committed leads no longer
-    told        what an operator was told is so in the set at the offset that he was told
+    confirmed   what an operator was told is so in the set at the offset that he was told
 
 It reads the nodes' own state and the simulated disks, draws nothing and changes nothing. Not here: what a majority of
 the set must have (quorum_invariants.py).
@@ -53,7 +53,7 @@ class Asked:
     change: Change
     until_s: float = float("inf")
     """Nothing comes of it later."""
-    told: bool = False
+    is_confirmed: bool = False
 
     @property
     def name(self) -> str:
@@ -143,7 +143,9 @@ class VoterSets:
     def is_asked(self) -> bool:
         """A call is under way, or had no good answer of late: what it removes might be needed."""
         return any(
-            each.until_s >= self.now_s + GRACE_SECONDS - OF_LATE_SECONDS for each in self._asked if not each.told
+            each.until_s >= self.now_s + GRACE_SECONDS - OF_LATE_SECONDS
+            for each in self._asked
+            if not each.is_confirmed
         )
 
     def may_be_added(self, machine: Machine) -> bool:
@@ -159,9 +161,9 @@ class VoterSets:
         """The call has an answer, or none in its time; an attempt of it may be under way."""
         asked.until_s = self.now_s + GRACE_SECONDS
 
-    def told(self, asked: Asked, offset: int) -> None:
+    def confirm(self, asked: Asked, offset: int) -> None:
         """The operator was told that it is done, by the record at this offset; NO_OFFSET: it is on its way."""
-        asked.told = offset != NO_OFFSET
+        asked.is_confirmed = offset != NO_OFFSET
         if offset == NO_OFFSET:
             return
         voters = self.at(offset)

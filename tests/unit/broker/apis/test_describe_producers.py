@@ -51,11 +51,11 @@ def leading(path: Path, *producer_ids: int) -> Partition:
 def test_each_producer_is_told_with_its_epoch_and_its_last_sequence(tmp_path: Path) -> None:
     partition = leading(tmp_path, 7, 8)
     partition.append_as_leader(sent(3, epoch=2, producer_id=7), 1, 0, WALL_MS)
-    (told,) = asked(partition)
-    assert told.error is None
-    found = [(one.producer_id, one.producer_epoch, one.last_sequence) for one in told.producers]
+    (shown,) = asked(partition)
+    assert shown.error is None
+    found = [(one.producer_id, one.producer_epoch, one.last_sequence) for one in shown.producers]
     assert found == [(8, 2, 2), (7, 2, 3)], "the longest silent first"
-    assert all(one.last_append_ms > 0 for one in told.producers)
+    assert all(one.last_append_ms > 0 for one in shown.producers)
 
 
 def test_a_transaction_is_told_from_its_first_offset_until_its_marker(tmp_path: Path) -> None:
@@ -85,16 +85,16 @@ def test_a_truncation_is_in_the_answer(tmp_path: Path) -> None:
 def test_a_follower_answers_only_who_asks_for_replicas(tmp_path: Path) -> None:
     partition = leading(tmp_path, 7)
     partition.become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
-    (told,) = asked(partition)
-    assert isinstance(told.error, NotLeaderOrFollowerError) and told.producers == ()
-    (told,) = asked(partition, of_replicas=True)
-    assert told.error is None and [one.producer_id for one in told.producers] == [7]
+    (found,) = asked(partition)
+    assert isinstance(found.error, NotLeaderOrFollowerError) and found.producers == ()
+    (found,) = asked(partition, of_replicas=True)
+    assert found.error is None and [one.producer_id for one in found.producers] == [7]
 
 
 def test_partitions_that_have_no_room_in_the_answer_are_asked_for_again(tmp_path: Path) -> None:
     many = leading(tmp_path / "0", 1, 2, 3, 4)
     one, two = leading(tmp_path / "1", 5), leading(tmp_path / "2", 6, 7)
-    assert [len(told.producers) for told in asked(many, producers_max=3)] == [4], "the first one is always told"
-    told = asked(two, two, one, producers_max=3)
-    assert [len(partition.producers) for partition in told] == [2, 0, 1]
-    assert isinstance(told[1].error, ResourceExhaustedError) and told[1].error.retriable
+    assert [len(found.producers) for found in asked(many, producers_max=3)] == [4], "the first one is always told"
+    found = asked(two, two, one, producers_max=3)
+    assert [len(partition.producers) for partition in found] == [2, 0, 1]
+    assert isinstance(found[1].error, ResourceExhaustedError) and found[1].error.retriable

@@ -60,7 +60,7 @@ def handlers(heard: list[tuple[str, ...]]) -> dict[str, Handle]:
     parts = SimpleNamespace(
         groups=Heard("groups", heard),
         transactions=Heard("transactions", heard),
-        request_producer_id=lambda told: heard.append(("ids", "")),
+        request_producer_id=lambda on_id: heard.append(("ids", "")),
         durability=None,
         traffic=None,
         stamps=None,

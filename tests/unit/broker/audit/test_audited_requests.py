@@ -151,13 +151,13 @@ OUTCOMES = [
 ]
 
 
-@pytest.mark.parametrize(("errors", "outcome", "told"), OUTCOMES, ids=[f"{row[1]} {row[2]}" for row in OUTCOMES])
+@pytest.mark.parametrize(("errors", "outcome", "expected"), OUTCOMES, ids=[f"{row[1]} {row[2]}" for row in OUTCOMES])
 def test_the_outcome_is_that_of_all_parts(
-    errors: tuple[ApiError | None, ...], outcome: str, told: Any, caplog: pytest.LogCaptureFixture
+    errors: tuple[ApiError | None, ...], outcome: str, expected: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     Bench().ask("CreateTopics", CreateTopicsRequest((ORDERS,))).complete(created(*errors))
     (line,) = lines(caplog)
-    assert line["outcome"] == outcome and line.get("errors") == told
+    assert line["outcome"] == outcome and line.get("errors") == expected
     shown_errors = [topic.get("error") for topic in line["answer"]["topics"]]
     assert shown_errors == [error and error.kafka_name for error in errors]
 
@@ -257,14 +257,14 @@ def test_a_static_member_that_another_removes_is_an_act(caplog: pytest.LogCaptur
 def test_the_line_of_the_page_is_true(caplog: pytest.LogCaptureFixture) -> None:
     page = (Path(__file__).resolve().parents[4] / "docs" / "security.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    told = json.loads(block)
+    shown = json.loads(block)
     caller = ADMIN._replace(peer=Endpoint("10.0.0.7", 50412))
-    topic_id = told["answer"]["topics"][0]["topic_id"]
+    topic_id = shown["answer"]["topics"][0]["topic_id"]
     answer = CreateTopicsResponse((TopicResult("orders", topic_id, None, 3, 3),), 57)
     Bench().ask("CreateTopics", CreateTopicsRequest((ORDERS,)), caller).complete(answer)
     (line,) = lines(caplog)
-    assert list(told) == ["time", "node", *line], "in the order of the file's lines"
-    assert {**told, **line} == told
+    assert list(shown) == ["time", "node", *line], "in the order of the file's lines"
+    assert {**shown, **line} == shown
 
 
 def test_members_that_another_one_removes_have_a_line_each_however_many_they_are(

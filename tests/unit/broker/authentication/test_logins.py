@@ -165,11 +165,11 @@ def test_guesses_of_one_address_are_bounded_and_keep_nobody_else_out() -> None:
         bench = Bench()
         guesses = [elapsed_ms(bench.log_in("PLAIN", "anna", f"guess {n}", Endpoint(HERE.host, n))) for n in range(100)]
         others = [elapsed_ms(bench.log_in(name, "anna", "secret", Endpoint("10.0.0.2", 1))) for name in ALL]
-        told = await asyncio.gather(*guesses, *others)
-        heard = [took for took, error in told[:100] if isinstance(error, SaslAuthenticationFailedError)]
-        unheard = [took for took, error in told[:100] if isinstance(error, ResourceExhaustedError)]
+        waits_ms = await asyncio.gather(*guesses, *others)
+        heard = [took for took, error in waits_ms[:100] if isinstance(error, SaslAuthenticationFailedError)]
+        unheard = [took for took, error in waits_ms[:100] if isinstance(error, ResourceExhaustedError)]
         assert heard == [DELAY_MS] * OF_HOST_MAX and unheard == [0] * (100 - OF_HOST_MAX)
-        assert told[100:] == [(0, "User:anna")] * len(ALL)
+        assert waits_ms[100:] == [(0, "User:anna")] * len(ALL)
         assert bench.counted() == (len(ALL), OF_HOST_MAX, 100 - OF_HOST_MAX)
         assert await bench.log_in("PLAIN", "anna", "secret") == "User:anna", "the guesses are over"
 
@@ -180,8 +180,8 @@ def test_one_connection_that_guesses_holds_up_nobody_behind_its_address() -> Non
     async def story() -> None:
         bench = Bench()
         guesses = [elapsed_ms(bench.log_in("PLAIN", "anna", f"guess {n}")) for n in range(100)]
-        told = await asyncio.gather(*guesses, elapsed_ms(bench.log_in("PLAIN", "anna", "secret", NEIGHBOUR)))
-        assert told[-1] == (0, "User:anna") and bench.counted() == (1, 1, 99)
+        waits_ms = await asyncio.gather(*guesses, elapsed_ms(bench.log_in("PLAIN", "anna", "secret", NEIGHBOUR)))
+        assert waits_ms[-1] == (0, "User:anna") and bench.counted() == (1, 1, 99)
 
     run_virtual(story())
 
@@ -192,8 +192,8 @@ def test_guesses_behind_an_address_by_which_somebody_has_logged_in_hold_up_no_cl
         await bench.log_in("PLAIN", "anna", "secret")
         peers = [Endpoint(HERE.host, port) for port in range(1, 2 * OF_HOST_MAX)]
         guesses = [elapsed_ms(bench.log_in("PLAIN", "anna", "guess", peer)) for peer in peers]
-        told = await asyncio.gather(*guesses, elapsed_ms(bench.log_in("PLAIN", "anna", "secret", NEIGHBOUR)))
-        assert told[-1] == (0, "User:anna")
+        waits_ms = await asyncio.gather(*guesses, elapsed_ms(bench.log_in("PLAIN", "anna", "secret", NEIGHBOUR)))
+        assert waits_ms[-1] == (0, "User:anna")
 
     run_virtual(story())
 
@@ -210,8 +210,8 @@ def test_sixteen_addresses_that_guess_hold_nobody_up(mechanism: str) -> None:
         assert len(bench.logins.attempts) == SHARED_MAX
         for newcomer in (HERE, Endpoint("10.0.0.2", 1), Endpoint("2001:db8::1", 1)):
             assert await elapsed_ms(bench.log_in(mechanism, "anna", "secret", newcomer)) == (0, "User:anna")
-        told = await guessing
-        assert sum(isinstance(error, SaslAuthenticationFailedError) for _, error in told) == SHARED_MAX
+        waits_ms = await guessing
+        assert sum(isinstance(error, SaslAuthenticationFailedError) for _, error in waits_ms) == SHARED_MAX
         assert not len(bench.logins.attempts)
 
     run_virtual(story())
@@ -227,8 +227,8 @@ def test_guesses_of_many_addresses_are_bounded_together_and_whoever_has_logged_i
         guessing = asyncio.ensure_future(asyncio.gather(*guesses))
         await asyncio.sleep(DELAY_MS / 2000)
         assert await elapsed_ms(bench.log_in("SCRAM-SHA-256", "anna", "secret")) == (0, "User:anna")
-        told = await guessing
-        assert sum(isinstance(error, SaslAuthenticationFailedError) for _, error in told) == ALL_MAX
+        waits_ms = await guessing
+        assert sum(isinstance(error, SaslAuthenticationFailedError) for _, error in waits_ms) == ALL_MAX
 
     run_virtual(story())
 

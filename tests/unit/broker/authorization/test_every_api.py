@@ -83,7 +83,7 @@ class Row:
     parts: Callable[[Any], list[Any]] | None = None
     """Errors of the parts of its answer; no handler was asked."""
     part: tuple[type[ApiError], ...] = ()
-    told: Any = None
+    handled: Any = None
     """A handler's answer, of which one without rights sees `seen`."""
     seen: Any = None
 
@@ -146,7 +146,7 @@ TABLE: dict[str, Row] = {
     "Metadata": Row(
         metadata.MetadataRequest(None),
         (need(DESCRIBE, T, "t"),),
-        told=metadata.MetadataResponse("c", 1, (), (metadata.TopicInfo("t"),), 1),
+        handled=metadata.MetadataResponse("c", 1, (), (metadata.TopicInfo("t"),), 1),
         seen=metadata.MetadataResponse("c", 1, (), (), 1),
     ),
     "InitProducerId": Row(
@@ -171,7 +171,7 @@ TABLE: dict[str, Row] = {
     "DescribeCluster": Row(
         cluster.DescribeClusterRequest(),
         (need(DESCRIBE, C, CLUSTER),),
-        told=ClusterInfo("c", 1, (), 1, STANDING, troubles=(TROUBLE,)),
+        handled=ClusterInfo("c", 1, (), 1, STANDING, troubles=(TROUBLE,)),
         seen=ClusterInfo("c", 1, (), 1, NodeStanding(1, False, 0, 1, 1, 0, 0, 0, (), is_partial=True)),
     ),
     "DescribeQuorum": of_cluster(DescribeQuorumRequest(), DESCRIBE),
@@ -212,7 +212,7 @@ TABLE: dict[str, Row] = {
     "ListGroups": Row(
         listing.ListGroupsRequest(),
         (need(DESCRIBE, G, "g"),),
-        told=listing.ListGroupsResponse((listing.ListedGroup("g", "", "", listing.GroupType.CLASSIC),)),
+        handled=listing.ListGroupsResponse((listing.ListedGroup("g", "", "", listing.GroupType.CLASSIC),)),
         seen=listing.ListGroupsResponse(),
     ),
     "DescribeGroups": Row(
@@ -250,7 +250,7 @@ TABLE: dict[str, Row] = {
     "ListTransactions": Row(
         transactions.ListTransactionsRequest(),
         (need(DESCRIBE, X, "x"),),
-        told=transactions.ListTransactionsResponse((transactions.TransactionListing("x", 1, "Empty"),)),
+        handled=transactions.ListTransactionsResponse((transactions.TransactionListing("x", 1, "Empty"),)),
         seen=transactions.ListTransactionsResponse(),
     ),
     "EndHangingTransaction": of_cluster(transactions.EndHangingTransactionRequest(SEEN, TOPIC_ID, 1, 1, 0), ALTER),
@@ -308,8 +308,8 @@ def test_what_somebody_without_rights_sees(api: str) -> None:
         assert [type(error) for error in errors] == list(row.part)
         return
     assert passed
-    if row.told is not None:
-        request.complete(row.told)
+    if row.handled is not None:
+        request.complete(row.handled)
         assert request.response == row.seen
     assert not guard._refusals.counts
 
@@ -319,9 +319,9 @@ def test_who_has_exactly_the_rights_is_not_refused_and_sees_all(api: str) -> Non
     row = TABLE[api]
     request = asked(api, row.body)
     assert request_authorizer(*row.needs).passes(request) and request.body == row.body
-    if row.told is not None:
-        request.complete(row.told)
-        assert request.response == row.told
+    if row.handled is not None:
+        request.complete(row.handled)
+        assert request.response == row.handled
 
 
 @pytest.mark.parametrize("api", [api for api, row in TABLE.items() if row.whole and row.needs])
@@ -370,8 +370,8 @@ def test_refused_parts_stand_in_their_places() -> None:
     assert [one.partition.topic for one in request.body.partitions] == ["t", "t"]
     results = tuple(offsets.ListOffsetsResult(SEEN, offset=offset) for offset in (7, 8))
     request.complete(offsets.ListOffsetsResponse(results))
-    told = request.response.partitions  # type: ignore[attr-defined]
-    assert [(one.partition.topic, one.offset, type(one.error)) for one in told] == [
+    answered = request.response.partitions  # type: ignore[attr-defined]
+    assert [(one.partition.topic, one.offset, type(one.error)) for one in answered] == [
         ("x", -1, TopicAuthorizationFailedError),
         ("t", 7, type(None)),
         ("x", -1, TopicAuthorizationFailedError),
@@ -385,8 +385,8 @@ def test_a_topic_that_there_is_not_is_refused_like_one_that_there_is() -> None:
     assert request_authorizer(need(READ, T, "t")).passes(request)
     assert request.body.topics == ("t",)
     request.complete(metadata.MetadataResponse("c", 1, (), (metadata.TopicInfo("t", config={"a": "b"}),), 1))
-    told = request.response.topics  # type: ignore[attr-defined]
-    assert [(one.name, type(one.error), one.config) for one in told] == [
+    answered = request.response.topics  # type: ignore[attr-defined]
+    assert [(one.name, type(one.error), one.config) for one in answered] == [
         ("x", TopicAuthorizationFailedError, {}),
         ("t", type(None), {}),
         ("gone", TopicAuthorizationFailedError, {}),
@@ -429,9 +429,9 @@ def test_of_a_group_with_topics_that_one_may_not_describe_nothing_is_told() -> N
     request = asked("DescribeGroups", listing.DescribeGroupsRequest(("g",)))
     assert request_authorizer(need(DESCRIBE, G, "g")).passes(request)
     request.complete(listing.DescribeGroupsResponse((listing.DescribedGroup("g", members=(MEMBER,)),)))
-    (told,) = request.response.groups  # type: ignore[attr-defined]
-    assert isinstance(told.error, TopicAuthorizationFailedError) and told.members == ()
-    assert "'g'" in str(told.error) and "'t'" not in str(told.error), "nobody has named the topic"
+    (answered,) = request.response.groups  # type: ignore[attr-defined]
+    assert isinstance(answered.error, TopicAuthorizationFailedError) and answered.members == ()
+    assert "'g'" in str(answered.error) and "'t'" not in str(answered.error), "nobody has named the topic"
 
 
 def test_all_offsets_of_a_group_are_those_of_topics_that_one_may_describe() -> None:
@@ -458,8 +458,8 @@ def test_one_group_in_two_questions_has_its_refusals_in_both() -> None:
     assert request_authorizer(need(DESCRIBE, G, "g"), need(DESCRIBE, T, "t")).passes(request)
     answers = (group_offsets.GroupOffsets("g"), group_offsets.GroupOffsets("g", None, (FOUND,)))
     request.complete(group_offsets.OffsetFetchResponse(answers))
-    told = [[(one.partition, type(one.error)) for one in group.partitions] for group in request.response.groups]  # type: ignore[attr-defined]
-    assert told == [[(HIDDEN, TopicAuthorizationFailedError)], [(SEEN, type(None))]]
+    answered = [[(one.partition, type(one.error)) for one in group.partitions] for group in request.response.groups]  # type: ignore[attr-defined]
+    assert answered == [[(HIDDEN, TopicAuthorizationFailedError)], [(SEEN, type(None))]]
 
 
 def test_a_refused_configuration_has_the_offset_of_the_metadata_by_which_it_was_judged() -> None:
@@ -520,13 +520,13 @@ def test_a_heartbeat_shows_what_its_member_may_know_of_and_notes_nothing_of_what
         asked("ConsumerGroupHeartbeat", row.body),
     )
     assert guard.passes(request)
-    told = client_of(request).visibility
-    assert told is not None and told.principal == ANNA
-    assert [told.sees(name) for name in ("shown", "hidden")] == [True, False] and not guard._refusals.counts
+    visible = client_of(request).visibility
+    assert visible is not None and visible.principal == ANNA
+    assert [visible.sees(name) for name in ("shown", "hidden")] == [True, False] and not guard._refusals.counts
     again, other = (asked("ConsumerGroupHeartbeat", row.body) for _ in range(2))
     assert guard.passes(again) and request_authorizer(*row.needs).passes(other)
     versions = [visibility.version for one in (again, other) if (visibility := client_of(one).visibility) is not None]
-    assert [version is told.version for version in versions] == [True, False], "another one with other ACLs alone"
+    assert [version is visible.version for version in versions] == [True, False], "another one with other ACLs alone"
 
 
 def test_without_an_authorizer_a_member_may_know_of_everything() -> None:

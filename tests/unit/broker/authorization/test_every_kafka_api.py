@@ -172,15 +172,15 @@ class Node:
             ask = next(plan)
             while True:
                 try:
-                    told = self._told(ask)
+                    response = self._answer_to(ask)
                 except ApiError as error:
                     ask = plan.throw(error)
                 else:
-                    ask = plan.send(told)
+                    ask = plan.send(response)
         except StopIteration as end:
             return end.value
 
-    def _told(self, ask: Ask) -> Any:
+    def _answer_to(self, ask: Ask) -> Any:
         if ask is PAUSE:
             return None
         request = Request(ask.api, ask.body, Sink(), NOBODY, NOW_NS)
@@ -300,8 +300,8 @@ def test_the_operations_that_are_told_are_those_that_one_may_do() -> None:
     nobody, somebody = Node(guard()), Node(guard((NOBODY.principal,)))
     for node, of_cluster in ((nobody, 0), (somebody, 0b1111110100000)):
         request = node.rows[60].request(include_cluster_authorized_operations=True)
-        told = node.answer(node.rows[60], 1, request).cluster_authorized_operations
-        assert told & of_cluster == of_cluster and bool(told) == bool(of_cluster)
+        operations = node.answer(node.rows[60], 1, request).cluster_authorized_operations
+        assert operations & of_cluster == of_cluster and bool(operations) == bool(of_cluster)
         request = node.rows[3].request(topics=None, include_topic_authorized_operations=True)
         topics = node.answer(node.rows[3], 12, request).topics
         assert [bool(one.topic_authorized_operations > 0) for one in topics] == [True] * bool(of_cluster)

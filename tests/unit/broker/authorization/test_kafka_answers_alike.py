@@ -69,14 +69,14 @@ class Coordinating(Node):
         except AssertionError:
             request.fail(CoordinatorNotAvailableError("away"))
 
-    def _told(self, ask: Any) -> Any:
-        told = super()._told(ask)
-        if told is None:
+    def _answer_to(self, ask: Any) -> Any:
+        response = super()._answer_to(ask)
+        if response is None:
             raise CoordinatorNotAvailableError("away")
-        return told
+        return response
 
 
-def told(acls: str, key: int, version: int, named: Named, number: int, **fields: Any) -> tuple[str, list[str]]:
+def answered(acls: str, key: int, version: int, named: Named, number: int, **fields: Any) -> tuple[str, list[str]]:
     """The answer, and what was asked of the node's own parts: without the names, and with partition 0."""
     node = Coordinating(ACLS[acls])
     row, twice = node.rows[key], bool(fields.pop("twice", False))
@@ -114,20 +114,20 @@ def variants() -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize(("key", "version"), NAMED)
 def test_a_name_is_answered_alike_whether_there_is_such_a_topic_or_not(key: int, version: int, acls: str) -> None:
     for fields in variants():
-        first = told(acls, key, version, by_name(SECRET), NUMBERS[0], **fields)
-        assert first == told(acls, key, version, by_name(MISSING), NUMBERS[0], **fields), fields
+        first = answered(acls, key, version, by_name(SECRET), NUMBERS[0], **fields)
+        assert first == answered(acls, key, version, by_name(MISSING), NUMBERS[0], **fields), fields
         for number in NUMBERS[1:]:
-            there, missing = (told(acls, key, version, by_name(one), number, **fields) for one in (SECRET, MISSING))
+            there, missing = (answered(acls, key, version, by_name(one), number, **fields) for one in (SECRET, MISSING))
             assert there == missing == first, (number, fields)
 
 
 @pytest.mark.parametrize("acls", ACLS)
 @pytest.mark.parametrize(("key", "version"), sorted(set(every_version()) - set(NAMED)))
 def test_an_id_tells_nothing_of_its_topic(key: int, version: int, acls: str) -> None:
-    expected = told(acls, key, version, by_name(SECRET), 0)
+    expected = answered(acls, key, version, by_name(SECRET), 0)
     assert "secret" not in expected[0].replace("g-secret", "").replace("x-secret", "")
     for number in NUMBERS[1:]:
-        assert told(acls, key, version, by_name(SECRET), number) == expected, number
+        assert answered(acls, key, version, by_name(SECRET), number) == expected, number
 
 
 @pytest.mark.parametrize("acls", ACLS)

@@ -83,8 +83,10 @@ def test_what_an_acl_denies_no_other_one_allows_and_the_refusal_says_so(
     allow = AclBinding(TOPIC, "bills", USER, Operation.READ, Permission.ALLOW, "*", PatternType.LITERAL)
     deny = AclBinding(TOPIC, name, principal, Operation.ALL, Permission.DENY, "*", pattern)
     rights = Authorizer(lambda: {"1": allow, "2": deny}).rights_of(USER, "10.0.0.1")
-    told = str(Judge(rights, EMPTY_IMAGE).refusal(Operation.READ, TOPIC, "bills"))
-    assert "an ACL denies it: `penstock acls list --topic bills` shows which" in told and "can allow it" not in told
+    refusal = str(Judge(rights, EMPTY_IMAGE).refusal(Operation.READ, TOPIC, "bills"))
+    assert (
+        "an ACL denies it: `penstock acls list --topic bills` shows which" in refusal and "can allow it" not in refusal
+    )
 
 
 def test_a_deny_of_something_else_is_not_told() -> None:
@@ -95,8 +97,8 @@ def test_a_deny_of_something_else_is_not_told() -> None:
         AclBinding(TOPIC, "bill", USER, Operation.READ, Permission.DENY, "*", PatternType.LITERAL),
     )
     rights = Authorizer(lambda: {str(n): acl for n, acl in enumerate(denies)}).rights_of(USER, "10.0.0.1")
-    told = str(Judge(rights, EMPTY_IMAGE).refusal(Operation.READ, TOPIC, "bills"))
-    assert told.endswith(f"; an administrator can allow it: `{COMMAND} {USER} -o read --topic bills`")
+    refusal = str(Judge(rights, EMPTY_IMAGE).refusal(Operation.READ, TOPIC, "bills"))
+    assert refusal.endswith(f"; an administrator can allow it: `{COMMAND} {USER} -o read --topic bills`")
 
 
 def test_the_command_that_shows_the_acls_has_plain_words_alone() -> None:

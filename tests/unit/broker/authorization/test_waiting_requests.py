@@ -75,8 +75,8 @@ def test_an_offset_that_a_disk_was_slow_to_find_is_not_told_without_the_right() 
     request = acls.passed("ListOffsets", offsets.ListOffsetsRequest((offsets.ListOffsetsPartition(SEEN, TOPIC_ID, 7),)))
     acls.set()
     request.complete(offsets.ListOffsetsResponse((offsets.ListOffsetsResult(SEEN, None, 5),)))
-    (told,) = request.response.partitions  # type: ignore[attr-defined]
-    assert isinstance(told.error, TopicAuthorizationFailedError) and told.offset == -1 and acls.refusals == 1
+    (answered,) = request.response.partitions  # type: ignore[attr-defined]
+    assert isinstance(answered.error, TopicAuthorizationFailedError) and answered.offset == -1 and acls.refusals == 1
 
 
 def test_what_is_left_out_of_an_answer_is_decided_when_it_is_made() -> None:

@@ -32,7 +32,7 @@ class Running:
     def __init__(self, **file: object) -> None:
         self.dynamic = DynamicBrokerConfig(self.parsed(**file))
         self.image: MetadataImage = EMPTY_IMAGE
-        self.told: list[NodeConfig] = []
+        self.heard: list[NodeConfig] = []
 
     @staticmethod
     def parsed(**file: object) -> NodeConfig:
@@ -47,7 +47,7 @@ class Running:
         self.dynamic.published(delta, self.image)
 
     def listen(self, *keys: str) -> None:
-        self.dynamic.listen(self.told.append, *keys)
+        self.dynamic.listen(self.heard.append, *keys)
 
     @property
     def rate(self) -> int:
@@ -85,11 +85,11 @@ def test_who_listens_is_told_once_a_change_and_only_of_its_own_keys() -> None:
     node = Running()
     node.listen(LEADER_RATE, FOLLOWER_RATE)
     node.commit("", (LEADER_RATE, "5"), (FOLLOWER_RATE, "6"))
-    assert [c.follower_replication_throttled_rate for c in node.told] == [6] and node.told[0] is node.dynamic.current
+    assert [c.follower_replication_throttled_rate for c in node.heard] == [6] and node.heard[0] is node.dynamic.current
     node.commit("", ("log.retention.ms", "7"))
     node.commit("2", (LEADER_RATE, "8"))
     node.commit("1", (LEADER_RATE, "5"))  # another source, the same value
-    assert len(node.told) == 1
+    assert len(node.heard) == 1
 
 
 def test_a_node_takes_what_a_snapshot_of_the_metadata_has_and_lacks() -> None:
@@ -102,7 +102,7 @@ def test_a_node_takes_what_a_snapshot_of_the_metadata_has_and_lacks() -> None:
     assert (node.rate, node.source) == (6, ConfigSource.DYNAMIC_BROKER_CONFIG)
     node.dynamic.published(MetadataDelta.between(newer.image, EMPTY_IMAGE), EMPTY_IMAGE)
     assert (node.rate, node.source) == (2**63 - 1, ConfigSource.DEFAULT_CONFIG)
-    assert [config.leader_replication_throttled_rate for config in node.told] == [5, 6, 2**63 - 1]
+    assert [config.leader_replication_throttled_rate for config in node.heard] == [5, 6, 2**63 - 1]
 
 
 def test_what_a_newer_release_has_written_does_nothing_and_ends_no_node(caplog: pytest.LogCaptureFixture) -> None:
@@ -188,13 +188,13 @@ def test_a_file_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:
     node = Running()
     node.listen(LEADER_RATE)
     changed = node.dynamic.file_changed(node.parsed(leader_replication_throttled_rate=5, log_retention_ms=6))
-    assert changed == [LEADER_RATE, "log.retention.ms"] and len(node.told) == 1
+    assert changed == [LEADER_RATE, "log.retention.ms"] and len(node.heard) == 1
     assert (
         "the file, read again, changes the configuration: "
         "leader.replication.throttled.rate = 5 (was 9223372036854775807), log.retention.ms = 6 (was 604800000)"
         in caplog.messages
     )
-    assert node.dynamic.file_changed(node.dynamic.file) == [] and len(node.told) == 1
+    assert node.dynamic.file_changed(node.dynamic.file) == [] and len(node.heard) == 1
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_file_with_one_key_that_cannot_change_is_refused_whole(changes: dict[s
     with pytest.raises(ConfigError) as refused:
         node.dynamic.file_changed(node.parsed(leader_replication_throttled_rate=5, **changes))
     assert says in str(refused.value)
-    assert (node.dynamic.file, node.dynamic.current, node.told) == (before, before, [])
+    assert (node.dynamic.file, node.dynamic.current, node.heard) == (before, before, [])
 
 
 def test_what_an_operator_gave_up_at_the_start_outlives_a_reload() -> None:
@@ -243,8 +243,8 @@ def test_cordoned_log_dirs_change_while_a_node_runs_and_a_path_of_no_log_dir_is_
     running = Running(cordoned_log_dirs="/nowhere/a")
     running.listen("cordoned.log.dirs")
     running.commit("1", ("cordoned.log.dirs", "/nowhere/b,/elsewhere"))
-    assert running.told[-1].cordoned_dirs == {"/nowhere/b"} and "/elsewhere is not one of log.dirs" in caplog.text
+    assert running.heard[-1].cordoned_dirs == {"/nowhere/b"} and "/elsewhere is not one of log.dirs" in caplog.text
     running.commit("1", ("cordoned.log.dirs", ""))
-    assert running.told[-1].cordoned_dirs == frozenset()
+    assert running.heard[-1].cordoned_dirs == frozenset()
     running.commit("1", ("cordoned.log.dirs", None))
-    assert running.told[-1].cordoned_dirs == {"/nowhere/a"}
+    assert running.heard[-1].cordoned_dirs == {"/nowhere/a"}

@@ -40,9 +40,9 @@ def warnings(values: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("left_out", ["BROKER", "KAFKA", "INTERNAL", "CONTROLLER"])
 def test_beside_a_locked_listener_each_must_be_named(left_out: str) -> None:
     named = ",".join(one for one in FOUR.split(",") if not one.startswith(f"{left_out}:"))
-    told = refusal({MAP: named, **FILES})
-    assert told.startswith(f"{MAP} does not name {left_out}://127.0.0.1:9") and f"write {left_out}:S" in told
-    assert f"or {left_out}:PLAINTEXT if it is to be open" in told
+    message = refusal({MAP: named, **FILES})
+    assert message.startswith(f"{MAP} does not name {left_out}://127.0.0.1:9") and f"write {left_out}:S" in message
+    assert f"or {left_out}:PLAINTEXT if it is to be open" in message
     assert parse({MAP: f"{named},{left_out}:PLAINTEXT", **FILES})
     assert parse({MAP: FOUR, **FILES})
 
@@ -58,14 +58,14 @@ def test_a_broker_names_the_listener_of_the_controllers_to_which_it_connects() -
         "controller.quorum.voters": "2@127.0.0.1:9193",
         **FILES,
     }
-    told = refusal({**alone, MAP: "BROKER:SASL_SSL,INTERNAL:SSL"})
-    assert "does not name CONTROLLER, to which this node connects" in told and "write CONTROLLER:SSL" in told
+    message = refusal({**alone, MAP: "BROKER:SASL_SSL,INTERNAL:SSL"})
+    assert "does not name CONTROLLER, to which this node connects" in message and "write CONTROLLER:SSL" in message
     assert parse({**alone, MAP: "BROKER:SASL_SSL,INTERNAL:SSL,CONTROLLER:SSL"})
 
 
 def test_metrics_that_other_machines_reach_are_named_too() -> None:
-    told = refusal({MAP: FOUR, **FILES, "metrics.listener": "10.0.0.1:9404"})
-    assert "does not name metrics.listener = 10.0.0.1:9404" in told and "write METRICS:SSL" in told
+    message = refusal({MAP: FOUR, **FILES, "metrics.listener": "10.0.0.1:9404"})
+    assert "does not name metrics.listener = 10.0.0.1:9404" in message and "write METRICS:SSL" in message
     assert parse({MAP: f"{FOUR},METRICS:PLAINTEXT", **FILES, "metrics.listener": "10.0.0.1:9404"})
     assert parse({MAP: FOUR, **FILES, "metrics.listener": "127.0.0.1:9404"})
     assert parse({"metrics.listener": "10.0.0.1:9404"}), "nothing is locked, so nothing was forgotten"
@@ -82,8 +82,8 @@ def test_a_listener_named_as_a_protocol_has_that_protocol(name: str) -> None:
     if "SSL" in name:
         assert f"ssl.keystore.location is not set, but {name} has {name}" in refusal({**at, MAP: others})
     wrong = "SSL" if name != "SSL" else "PLAINTEXT"
-    told = refusal({**at, **FILES, MAP: f"{others},{name}:{wrong}"})
-    assert f"{MAP}: {name} has {wrong}, but its name promises {name}" in told and f"{name}:{name}" in told
+    message = refusal({**at, **FILES, MAP: f"{others},{name}:{wrong}"})
+    assert f"{MAP}: {name} has {wrong}, but its name promises {name}" in message and f"{name}:{name}" in message
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ def test_kafkas_class_name_and_the_short_one_are_taken(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rack_aware", "com.example.MySelector"])
 def test_anything_else_is_refused_with_what_there_is(name: str) -> None:
-    told = refusal({KEY: name})
-    assert f'{KEY} = "{name}": must be one of ' in told and f"rack-aware, {KAFKAS}" in told
+    message = refusal({KEY: name})
+    assert f'{KEY} = "{name}": must be one of ' in message and f"rack-aware, {KAFKAS}" in message
 
 
 def test_a_node_without_a_rack_is_told_that_nobody_is_sent_to_it() -> None:

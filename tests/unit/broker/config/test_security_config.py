@@ -140,11 +140,13 @@ def test_no_node_starts_with_one_listener_locked_and_one_of_the_nodes_open(
     secured: str, host: str, of_nodes: str
 ) -> None:
     at = ("127.0.0.1", host) if of_nodes == "CONTROLLER" else (host, "127.0.0.1")
-    told = refusal(listening(*at, protocols=secured))
+    message = refusal(listening(*at, protocols=secured))
     name, _, protocol = secured.partition(":")
-    assert told.startswith(f"{MAP}: {name} has {protocol}, but {of_nodes}://{host}:919") and "is PLAINTEXT" in told
+    assert (
+        message.startswith(f"{MAP}: {name} has {protocol}, but {of_nodes}://{host}:919") and "is PLAINTEXT" in message
+    )
     for remedy in (f"{MAP} = {of_nodes}:SSL", "loopback address", "allow.plaintext.node.listeners = true"):
-        assert remedy in told
+        assert remedy in message
     parse(listening(*at, protocols=f"{secured},{of_nodes}:SSL"))
     (line,) = exposed_listeners(parse({**listening(*at, protocols=secured), **ALLOWED}))
     assert of_nodes in line

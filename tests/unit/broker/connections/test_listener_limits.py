@@ -203,12 +203,12 @@ def test_one_error_in_the_answers_of_two_listeners_names_the_endpoint_of_each() 
     hint = LeaderHint(1, 7, Endpoint("inside", 1), "id", (ListenerEndpoint("OUTSIDE", Endpoint("outside", 2)),))
     error = NotLeaderOrFollowerError("moved", leader=hint)
 
-    def told(listener: str) -> Endpoint | None:
+    def named(listener: str) -> Endpoint | None:
         request = Request("Produce", None, _Sink(), Caller(Endpoint("a", 1), listener), NOW_NS)
         request.fail(error)
         return request.encoded(lambda _: error.leader.endpoint if error.leader is not None else None)
 
-    assert [told(name) for name in ("OUTSIDE", "BROKER", "LAB", "OUTSIDE")] == [
+    assert [named(name) for name in ("OUTSIDE", "BROKER", "LAB", "OUTSIDE")] == [
         ("outside", 2),
         ("inside", 1),
         None,

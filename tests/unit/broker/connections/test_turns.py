@@ -28,12 +28,12 @@ class Quotas:
         self.taken[host] -= 1
 
 
-def told(story: Callable[[Quotas, PeerTurns], Awaitable[None]]) -> None:
-    async def run() -> None:
+def run(story: Callable[[Quotas, PeerTurns], Awaitable[None]]) -> None:
+    async def main() -> None:
         quotas = Quotas()
         await story(quotas, PeerTurns(quotas, virtual_clock().now_ms))
 
-    run_virtual(run())
+    run_virtual(main())
 
 
 async def took_ms(work: Awaitable[None]) -> int:
@@ -49,7 +49,7 @@ def test_every_request_of_a_new_connection_waits_for_its_one_turn() -> None:
         assert await calls == [1_000] * 3 and await took_ms(turns.wait(SECOND)) == 0
         assert quotas.taken == {"10.0.0.1": 2}
 
-    told(story)
+    run(story)
 
 
 def test_a_connection_that_asks_nothing_is_counted_when_it_is_looked_at() -> None:
@@ -58,7 +58,7 @@ def test_a_connection_that_asks_nothing_is_counted_when_it_is_looked_at() -> Non
         assert quotas.taken == {"10.0.0.1": 2}
         assert await took_ms(turns.wait(SECOND)) == 1_000
 
-    told(story)
+    run(story)
 
 
 def test_one_that_is_gone_before_its_turn_gives_it_back_and_comes_anew() -> None:
@@ -70,7 +70,7 @@ def test_one_that_is_gone_before_its_turn_gives_it_back_and_comes_anew() -> None
         turns.looked([], virtual_clock().now_ms())
         assert quotas.taken == {"10.0.0.1": 1}, "the first one has had its turn"
 
-    told(story)
+    run(story)
 
 
 def test_one_that_came_after_the_look_is_not_forgotten_by_it() -> None:
@@ -82,7 +82,7 @@ def test_one_that_came_after_the_look_is_not_forgotten_by_it() -> None:
         await turns.wait(FIRST)
         assert quotas.taken == {"10.0.0.1": 1}
 
-    told(story)
+    run(story)
 
 
 def test_those_of_before_the_first_quota_have_had_their_turn() -> None:
@@ -93,7 +93,7 @@ def test_those_of_before_the_first_quota_have_had_their_turn() -> None:
         assert await took_ms(turns.wait(SECOND)) == 0 and not quotas.taken
         assert await took_ms(turns.wait(THIRD)) == 0 and quotas.taken == {"10.0.0.1": 1}
 
-    told(story)
+    run(story)
 
 
 def test_an_accepted_connection_waits_and_gives_its_turn_back_when_it_ends() -> None:
@@ -107,4 +107,4 @@ def test_an_accepted_connection_waits_and_gives_its_turn_back_when_it_ends() -> 
         await asyncio.gather(waiting, return_exceptions=True)
         assert quotas.taken == {"10.0.0.1": 1}
 
-    told(story)
+    run(story)

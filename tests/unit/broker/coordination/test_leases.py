@@ -160,10 +160,10 @@ def test_a_lease_that_ends_among_timers_that_are_due_loses_none(tmp_path: Path) 
 
 def test_the_end_of_a_transaction_is_told_again_to_whoever_leads(tmp_path: Path) -> None:
     async def scenario(stage: Stage) -> None:
-        told: list[object] = []
+        heard: list[object] = []
         stage.holds_lease = False
-        stage.shard.write_marker(told.append, Marker(7, 0, True, 1), 2)
-        assert [type(one) for one in told] == [NotCoordinatorError] and stage.cores[-1].markers == []
+        stage.shard.write_marker(heard.append, Marker(7, 0, True, 1), 2)
+        assert [type(one) for one in heard] == [NotCoordinatorError] and stage.cores[-1].markers == []
 
     run(tmp_path, scenario)
 

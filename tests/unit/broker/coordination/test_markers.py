@@ -47,15 +47,15 @@ def kinds(stage: Stage) -> list[bool]:
 
 
 def test_a_marker_comes_after_all_that_was_decided_and_is_told_when_it_is_committed(tmp_path: Path) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
         stage.put("a", 1)
-        stage.shard.write_marker(told.append, MARKER, 1)
+        stage.shard.write_marker(outcomes.append, MARKER, 1)
         stage.put("b", 2)
         assert stage.cores[-1].markers == [MARKER] and kinds(stage) == [False, True]
         await turn_of_loop()
-        assert kinds(stage) == [False, True, False] and not told and not stage.answers
+        assert kinds(stage) == [False, True, False] and not outcomes and not stage.answers
         stage.commit(2)
-        assert told == [None] and list(stage.answers) == ["put a=1"]
+        assert outcomes == [None] and list(stage.answers) == ["put a=1"]
         stage.commit()
         assert list(stage.answers) == ["put a=1", "put b=2"]
 
@@ -63,13 +63,13 @@ def test_a_marker_comes_after_all_that_was_decided_and_is_told_when_it_is_commit
 
 
 def test_a_marker_is_loaded_again(tmp_path: Path) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
-        stage.shard.write_marker(told.append, MARKER, 1)
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
+        stage.shard.write_marker(outcomes.append, MARKER, 1)
         stage.shard.close()
-        assert isinstance(told[0], ApiError), "nobody knows"
+        assert isinstance(outcomes[0], ApiError), "nobody knows"
         stage.shard = stage.lead(6)
-        stage.shard.write_marker(told.append, MARKER, 1)
-        assert isinstance(told[1], CoordinatorLoadInProgressError)
+        stage.shard.write_marker(outcomes.append, MARKER, 1)
+        assert isinstance(outcomes[1], CoordinatorLoadInProgressError)
         await stage.loaded()
         assert stage.cores[-1].markers == [MARKER]
 
@@ -77,24 +77,24 @@ def test_a_marker_is_loaded_again(tmp_path: Path) -> None:
 
 
 def test_who_does_not_lead_any_more_writes_no_marker(tmp_path: Path) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
         stage.another_leads(6)
-        stage.shard.write_marker(told.append, MARKER, 1)
-        assert isinstance(told[0], NotCoordinatorError) and stage.cores[-1].markers == [] == kinds(stage)
+        stage.shard.write_marker(outcomes.append, MARKER, 1)
+        assert isinstance(outcomes[0], NotCoordinatorError) and stage.cores[-1].markers == [] == kinds(stage)
 
     run(tmp_path, scenario)
 
 
 def test_a_marker_that_the_log_refuses_changes_nothing(tmp_path: Path) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
         stage.isr_becomes((ME,), 1)
-        stage.shard.write_marker(told.append, MARKER, 1)
-        assert isinstance(told[0], NotEnoughReplicasError) and stage.cores[-1].markers == [] == kinds(stage)
+        stage.shard.write_marker(outcomes.append, MARKER, 1)
+        assert isinstance(outcomes[0], NotEnoughReplicasError) and stage.cores[-1].markers == [] == kinds(stage)
         assert stage.shard.state is ShardState.ACTIVE
         stage.isr_becomes((ME, OTHER), 2)
-        stage.shard.write_marker(told.append, MARKER, 1)
+        stage.shard.write_marker(outcomes.append, MARKER, 1)
         stage.commit()
-        assert told[1:] == [None]
+        assert outcomes[1:] == [None]
 
     run(tmp_path, scenario)
 
@@ -112,14 +112,14 @@ def pend(stage: Stage, name: str, producer: TxnProducer) -> None:
 
 
 def test_a_transactions_records_are_known_before_and_after_their_append(tmp_path: Path) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
         pend(stage, "a", P)
         assert stage.shard.log.is_open(P) and not stage.shard.log.is_open(LATER)
         pend(stage, "later", LATER)
         await turn_of_loop()
         assert stage.shard.log.is_open(P) and stage.partition.log.transactions.is_open(7, 0)
         pend(stage, "later, too", LATER)
-        stage.shard.write_marker(told.append, Marker(7, 1, True, 3), 2)
+        stage.shard.write_marker(outcomes.append, Marker(7, 1, True, 3), 2)
         pend(stage, "before", P)
         pend(stage, "next", LATER)
         pend(stage, "before, too", P)
@@ -130,13 +130,13 @@ def test_a_transactions_records_are_known_before_and_after_their_append(tmp_path
             "a": "written", "later": InvalidTxnStateError, "later, too": InvalidTxnStateError,
             "before": InvalidProducerEpochError, "next": "written", "before, too": InvalidProducerEpochError,
         }  # fmt: skip
-        assert told == [None] and stage.shard.state is ShardState.ACTIVE and len(stage.cores) == 1
+        assert outcomes == [None] and stage.shard.state is ShardState.ACTIVE and len(stage.cores) == 1
 
     run(tmp_path, scenario)
 
 
 def test_what_was_given_up_before_its_append_leaves_no_epoch_behind(tmp_path: Path) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
         pend(stage, "a", LATER)
         stage.shard.close()
         stage.shard = stage.lead(6)
@@ -152,32 +152,32 @@ def test_what_was_given_up_before_its_append_leaves_no_epoch_behind(tmp_path: Pa
 def test_a_marker_that_is_there_is_not_written_again_and_told_when_it_is_committed(
     tmp_path: Path, version: int
 ) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
         pend(stage, "a", P)
         marker = Marker(7, version - 1, True, 3)
         guard = stage.partition.guards.set(7)
-        stage.shard.write_marker(told.append, marker, version)
+        stage.shard.write_marker(outcomes.append, marker, version)
         assert not guard.stands
         guard = stage.partition.guards.set(7)
-        stage.shard.write_marker(told.append, marker, version)
-        assert kinds(stage) == [False, True] and stage.cores[-1].markers == [marker] and not told
+        stage.shard.write_marker(outcomes.append, marker, version)
+        assert kinds(stage) == [False, True] and stage.cores[-1].markers == [marker] and not outcomes
         assert guard.stands is (version == 2), "with version 1 it may be another transaction's, with nothing here"
         stage.commit()
-        assert told == [None, None]
-        stage.shard.write_marker(told.append, marker, version)
-        assert told == [None] * 3
+        assert outcomes == [None, None]
+        stage.shard.write_marker(outcomes.append, marker, version)
+        assert outcomes == [None] * 3
 
     run(tmp_path, scenario)
 
 
 def test_a_marker_of_an_earlier_coordinator_is_refused(tmp_path: Path) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
-        stage.shard.write_marker(told.append, Marker(7, 1, False, 3), 2)
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
+        stage.shard.write_marker(outcomes.append, Marker(7, 1, False, 3), 2)
         pend(stage, "a", LATER)
-        stage.shard.write_marker(told.append, Marker(7, 1, True, 2), 2)
+        stage.shard.write_marker(outcomes.append, Marker(7, 1, True, 2), 2)
         stage.commit()
         refused = TransactionCoordinatorFencedError
-        assert [type(one) for one in told] == [refused, type(None)] and len(stage.cores[-1].markers) == 1
+        assert [type(one) for one in outcomes] == [refused, type(None)] and len(stage.cores[-1].markers) == 1
         assert stage.shard.log.is_open(LATER)
 
     run(tmp_path, scenario)
@@ -185,26 +185,26 @@ def test_a_marker_of_an_earlier_coordinator_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_marker_of_an_earlier_transaction_ends_nothing_and_counts_as_written(tmp_path: Path, version: int) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
-        stage.shard.write_marker(told.append, Marker(7, 1, False, 3), 2)
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
+        stage.shard.write_marker(outcomes.append, Marker(7, 1, False, 3), 2)
         pend(stage, "a", LATER)
-        stage.shard.write_marker(told.append, Marker(7, 0, True, 3), version)
-        assert not told, "what the log is past with is not committed yet"
+        stage.shard.write_marker(outcomes.append, Marker(7, 0, True, 3), version)
+        assert not outcomes, "what the log is past with is not committed yet"
         stage.commit()
-        assert told == [None, None] and len(stage.cores[-1].markers) == 1
+        assert outcomes == [None, None] and len(stage.cores[-1].markers) == 1
         assert stage.shard.log.is_open(LATER)
 
     run(tmp_path, scenario)
 
 
 def test_a_core_that_fails_at_a_marker_is_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(stage: Stage, told: list[ApiError | None]) -> None:
+    async def scenario(stage: Stage, outcomes: list[ApiError | None]) -> None:
         def fail(marker: Marker) -> None:
             raise ValueError("a defect")
 
         monkeypatch.setattr(stage.cores[-1], "replay_marker", fail)
-        stage.shard.write_marker(told.append, MARKER, 1)
-        assert isinstance(told[0], UnknownServerError) and stage.shard.state is ShardState.LOADING
+        stage.shard.write_marker(outcomes.append, MARKER, 1)
+        assert isinstance(outcomes[0], UnknownServerError) and stage.shard.state is ShardState.LOADING
         await stage.loaded()
         assert stage.cores[-1].markers == [MARKER]
 

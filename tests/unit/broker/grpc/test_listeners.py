@@ -125,8 +125,8 @@ def test_clients_cannot_ask_as_a_replica_and_are_told_where_replicas_ask() -> No
             at.clients.OffsetForLeaderEpoch(pb.OffsetForLeaderEpochRequest(replica_id=REPLICA)),
         )
         for call in calls:
-            told = await refusal(call)
-            assert "replica id 2" in told and "NODES (inter.broker.listener.name)" in told
+            message = await refusal(call)
+            assert "replica id 2" in message and "NODES (inter.broker.listener.name)" in message
         at.clients.Fetch(one(pb.FetchRequest(replica_id=CONSUMER_REPLICA_ID, correlation_id=7)))
         assert (await at.requests.receive()).correlation_id == 7
 

@@ -163,8 +163,8 @@ class Bench:
 
     async def step(self, context: Context, mechanism: str, message: bytes) -> SaslAuthenticateResponse:
         asked = pb.SaslAuthenticateRequest(mechanism=mechanism, auth_bytes=message).SerializeToString()
-        told = pb.SaslAuthenticateResponse.FromString(await self.call("SaslAuthenticate", context, asked))
-        return SaslAuthenticateResponse(told.auth_bytes, told.token, told.session_lifetime_ms)
+        answer = pb.SaslAuthenticateResponse.FromString(await self.call("SaslAuthenticate", context, asked))
+        return SaslAuthenticateResponse(answer.auth_bytes, answer.token, answer.session_lifetime_ms)
 
     async def log_in(
         self, user: str = "anna", mechanism: str = "SCRAM-SHA-256", port: int = PORT, token: str | None = None

@@ -64,8 +64,8 @@ async def is_refused(call: Any) -> bool:
     try:
         await call
     except grpc.aio.AioRpcError as error:
-        told = error_in_trailer(error.trailing_metadata(), error.details() or "")
-        return isinstance(told, AuthenticationRequiredError)
+        error_of_trailer = error_in_trailer(error.trailing_metadata(), error.details() or "")
+        return isinstance(error_of_trailer, AuthenticationRequiredError)
     return False
 
 
@@ -163,8 +163,8 @@ def test_health_and_reflection_are_told_without_a_log_in_and_only_small_requests
             reflected = ServerReflectionStub(channel).ServerReflectionInfo()
             for _ in range(2):
                 await reflected.write(ServerReflectionRequest(list_services=""))
-                told = await reflected.read()
-                assert "grpc.health.v1.Health" in {one.name for one in told.list_services_response.service}
+                found = await reflected.read()
+                assert "grpc.health.v1.Health" in {one.name for one in found.list_services_response.service}
             await reflected.write(ServerReflectionRequest(file_by_filename="x" * 5_000))
             assert await tells(reflected.read(), grpc.StatusCode.INVALID_ARGUMENT)
         await server.stop()

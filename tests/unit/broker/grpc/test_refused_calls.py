@@ -174,8 +174,8 @@ def test_who_asks_again_and_again_for_what_it_may_not_have_loses_its_connection(
                 if path.endswith("Nothing"):
                     assert error.code() is grpc.StatusCode.UNIMPLEMENTED
                 else:
-                    told = error_in_trailer(error.trailing_metadata(), error.details() or "")
-                    assert isinstance(told, ClusterAuthorizationFailedError)
+                    found = error_in_trailer(error.trailing_metadata(), error.details() or "")
+                    assert isinstance(found, ClusterAuthorizationFailedError)
                 await vote(VOTE, timeout=60)
             assert (await failure_of(stranger, path)).code() is grpc.StatusCode.UNAVAILABLE, "cut"
             await vote(VOTE, timeout=60)

@@ -81,10 +81,10 @@ class Bench:
         ):
             assert bool(secured.session_reused) is (session is not None)
             secured.sendall(PREFACE + frame(4, 0, 0, b"") + frame(1, 4, 1, heads) + message)
-            told = b""
+            received = b""
             with contextlib.suppress(OSError):
-                while b"grpc-status" not in told and (more := secured.recv(65_536)):
-                    told += more
+                while b"grpc-status" not in received and (more := secured.recv(65_536)):
+                    received += more
             return secured.session
 
 

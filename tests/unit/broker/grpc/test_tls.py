@@ -198,8 +198,10 @@ def test_the_log_says_once_why_a_handshake_with_another_node_failed(
             with pytest.raises(NetworkError):
                 await peers.send(node_id, VOTE, 5_000)
         await peers.close()
-        told = [line for line in caplog.messages if line.startswith(f"no TLS with controller {node_id} at 127.0.0.1:")]
-        assert len(told) == 1 and says in told[0]
+        logged = [
+            line for line in caplog.messages if line.startswith(f"no TLS with controller {node_id} at 127.0.0.1:")
+        ]
+        assert len(logged) == 1 and says in logged[0]
 
     run(story)
 

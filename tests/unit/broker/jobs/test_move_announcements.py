@@ -51,12 +51,12 @@ def ids(made: Stage, *log_dirs: str) -> list[str]:
     return [made.manager.directory_id(log_dir) for log_dir in log_dirs]
 
 
-async def until_told(made: Stage, *log_dirs: str) -> None:
+async def until_reported(made: Stage, *log_dirs: str) -> None:
     async with asyncio.timeout(10):
-        while len(made.controller.told) < len(log_dirs):
+        while len(made.controller.reported) < len(log_dirs):
             made.controller.news.clear()
             await made.controller.news.wait()
-    assert made.controller.told == ids(made, *log_dirs)
+    assert made.controller.reported == ids(made, *log_dirs)
 
 
 def test_a_replica_is_served_where_it_is_until_the_controller_knows_its_new_log_dir(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_replica_is_served_where_it_is_until_the_controller_knows_its_new_log_
         silent.may_answer.set()
         await moving
         assert made.partition.log.log_dir == target and made.values() == [*VALUES, b"meanwhile"]
-        await until_told(made, target, target)
+        await until_reported(made, target, target)
         assert made.moves.statistics().put_off == 0 and len(made.replicas.directories) == 0
 
     played(tmp_path, story)
@@ -88,10 +88,10 @@ def test_a_swap_that_is_undone_has_the_controller_told_where_the_replica_is(tmp_
         assert await made.alter(target) is None
         with made.fs.failing("rename", suffix, errno.ENOSPC):
             await made.run()
-        await until_told(made, target, source)
+        await until_reported(made, target, source)
         made.clock.advance(TRY_AGAIN_MS)
         await made.run()
-        await until_told(made, target, source, target, target)
+        await until_reported(made, target, source, target, target)
         assert made.partition.log.log_dir == target
 
     played(tmp_path, story)
@@ -112,7 +112,7 @@ def test_a_destination_that_fails_after_it_was_announced_leaves_the_replica_and_
         made.controller.refuses = failing
         assert await made.alter(target) is None
         await made.run()
-        await until_told(made, target, source)
+        await until_reported(made, target, source)
         assert made.partition.offline is None and made.moves.views() == {}
         made.write(b"goes on")
         assert made.values() == [*VALUES, b"goes on"] and made.replicas.losses == 0
@@ -133,11 +133,11 @@ def test_a_destination_that_fails_before_it_was_announced_is_never_announced(tmp
 
         made.throttle.meddle = failing
         await made.run()
-        assert made.controller.told == [] and len(made.replicas.directories) == 0
+        assert made.controller.reported == [] and len(made.replicas.directories) == 0
         assert made.partition.log.log_dir == source and made.values() == VALUES
         made.clock.advance(TRY_AGAIN_MS)
         await made.run()
-        assert made.controller.told == []
+        assert made.controller.reported == []
 
     played(tmp_path, story)
 
@@ -155,7 +155,7 @@ def test_a_source_that_fails_after_the_announcement_is_told_to_the_controller(tm
         made.controller.refuses = failing
         assert await made.alter(target) is None
         await made.run()
-        await until_told(made, target, source)
+        await until_reported(made, target, source)
         assert made.partition.offline is not None
 
     played(tmp_path, story)
@@ -174,7 +174,7 @@ def test_a_move_that_is_taken_back_does_not_wait_for_the_controller(tmp_path: Pa
         await moving
         assert made.partition.log.log_dir == source and made.values() == VALUES
         silent.may_answer.set()
-        await until_told(made, target, source)
+        await until_reported(made, target, source)
 
     played(tmp_path, story)
 
@@ -221,7 +221,7 @@ def test_a_registration_after_the_answer_has_the_move_announced_once_more(tmp_pa
         source, target = made.partition.log.log_dir, made.other
 
         async def registering() -> None:
-            if not made.controller.told:
+            if not made.controller.reported:
                 made.replicas.lost.registered(17)
 
         made.controller.refuses = registering
@@ -242,7 +242,7 @@ class Scene:
     """One replica in /a that moves to /b; the controller fails while it `is_away`."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.is_away = False
         self.reports = DirectoryReports(1, lambda: 7, lambda path: path, self._call, pytest.fail, Random(0))
         self.announcements = MoveAnnouncements(self.reports)
@@ -254,7 +254,7 @@ class Scene:
     async def _call(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
         if self.is_away:
             raise NotControllerError("the controller is away")
-        self.told += [held.log_dir for held in request.replicas]
+        self.reported += [held.log_dir for held in request.replicas]
         return AssignReplicasToDirsResponse((AssignedReplica("id", 0),))
 
     def run(self, story: Any) -> None:
@@ -278,7 +278,7 @@ def test_a_controller_that_is_away_lets_the_move_wait_and_hears_afterwards_where
         scene.announcements.end(scene.move)
         scene.is_away = False
         await asyncio.sleep(10)
-        assert scene.told == ["/a"]
+        assert scene.reported == ["/a"]
         assert await scene.announcements.acknowledged(scene.move, scene.partition)
         assert scene.move.waits_for == "" and scene.announcements.use(scene.move)
 
@@ -292,7 +292,7 @@ def test_an_announcement_that_is_not_used_soon_is_taken_back() -> None:
     async def story() -> None:
         assert await scene.announcements.acknowledged(scene.move, scene.partition)
         await asyncio.sleep(UNUSED_MS_MAX / 1000 + 1)
-        assert scene.told == ["/b", "/a"] and not scene.announcements.use(scene.move)
+        assert scene.reported == ["/b", "/a"] and not scene.announcements.use(scene.move)
 
     scene.run(story)
 
@@ -304,11 +304,11 @@ def test_an_announcement_in_use_stays_until_the_move_ends() -> None:
         assert await scene.announcements.acknowledged(scene.move, scene.partition)
         assert scene.announcements.use(scene.move)
         await asyncio.sleep(UNUSED_MS_MAX / 1000 + 1)
-        assert scene.told == ["/b"]
+        assert scene.reported == ["/b"]
         scene.partition.log.log_dir = "/b"  # type: ignore[misc]
         scene.announcements.end(scene.move)
         await asyncio.sleep(1)
-        assert scene.told == ["/b", "/b"]
+        assert scene.reported == ["/b", "/b"]
 
     scene.run(story)
 
@@ -332,7 +332,7 @@ def test_an_answer_that_comes_after_the_announcement_was_taken_back_counts_for_n
         scene.reports.withdraw(first)
         may_answer.set()
         await asyncio.sleep(1)
-        assert scene.told == ["/b", "/a"] and not scene.reports.holds(first)
+        assert scene.reported == ["/b", "/a"] and not scene.reports.holds(first)
 
     scene.run(story)
 
@@ -348,6 +348,6 @@ def test_a_lost_answer_is_asked_for_again() -> None:
 
         scene.reports.calls._call = lost
         assert await scene.announcements.acknowledged(scene.move, scene.partition)
-        assert scene.told == ["/b", "/b"]
+        assert scene.reported == ["/b", "/b"]
 
     scene.run(story)

@@ -110,8 +110,12 @@ def test_the_text_fits_into_a_string_of_the_protocol() -> None:
 
 def test_the_leader_is_told_as_the_clients_of_the_listener_reach_it() -> None:
     hint = LeaderHint(2, 7, Endpoint("a", 1), "id", (ListenerEndpoint("KAFKA", Endpoint("b", 9092)),))
-    told = leader_of(errors.NotLeaderOrFollowerError(leader=hint), "KAFKA")
-    assert told is not None and (told.leader_id, told.leader_epoch, told.endpoint) == (2, 7, Endpoint("b", 9092))
+    leader = leader_of(errors.NotLeaderOrFollowerError(leader=hint), "KAFKA")
+    assert leader is not None and (leader.leader_id, leader.leader_epoch, leader.endpoint) == (
+        2,
+        7,
+        Endpoint("b", 9092),
+    )
     elsewhere = leader_of(errors.FencedLeaderEpochError(leader=hint), "OUTSIDE")
     assert elsewhere is not None and elsewhere.endpoint is None
 

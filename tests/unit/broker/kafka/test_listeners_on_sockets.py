@@ -43,8 +43,8 @@ class Client:
 
     async def answer(self) -> tuple[int, str | None]:
         (size,) = struct.unpack(">i", await self.reader.readexactly(4))
-        number, told = answer_in(memoryview(await self.reader.readexactly(size)), MetadataResponse, VERSION)
-        return number, told.cluster_id
+        number, response = answer_in(memoryview(await self.reader.readexactly(size)), MetadataResponse, VERSION)
+        return number, response.cluster_id
 
     async def over(self) -> bool:
         """The node has ended the connection."""

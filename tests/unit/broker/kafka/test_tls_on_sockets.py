@@ -55,7 +55,7 @@ class Tls:
         finally:
             client.close()
 
-    async def told(self, caplog: pytest.LogCaptureFixture) -> str:
+    async def logged(self, caplog: pytest.LogCaptureFixture) -> str:
         await until(lambda: self.bench.listener._unsecured)
         self.bench.listener.sweep(self.bench.clock.now_ms())
         return caplog.messages[-1]
@@ -175,7 +175,7 @@ def test_a_certificate_that_does_not_do_ends_the_connection(case: str, caplog: p
     async def scenario(tls: Tls, port: Port) -> None:
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await tls.answer(port, context=client_context(keystore=keystore))
-        assert await tls.told(caplog) == f"KAFKA: closed 1 connections without TLS: {why}; from 127.0.0.1"
+        assert await tls.logged(caplog) == f"KAFKA: closed 1 connections without TLS: {why}; from 127.0.0.1"
         assert tls.callers == [] and tls.bench.listener.statistics().closed_for_handshake == 1
 
     run(scenario, **_at_kafka("required", "RULE:^CN=([a-z]*)$/$1/"))
@@ -218,7 +218,7 @@ def test_what_is_no_handshake_is_told_in_one_line(
             client.close()
         await until(lambda: sum(tls.bench.listener._unsecured.values()) == 3)
         with caplog.at_level(logging.WARNING):
-            line = await tls.told(caplog)
+            line = await tls.logged(caplog)
         assert line.startswith("KAFKA: closed 3 connections without TLS: ") and why in line
         assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
         assert await tls.answer(port) == (1, "a"), "others are not held up"
@@ -241,7 +241,7 @@ def test_half_a_handshake_is_counted_as_a_connection_and_ends(
         assert tls.bench.listener.statistics().cut_over_limit == 1
         for client in silent:
             assert await client.over()
-        assert await tls.told(caplog) == (
+        assert await tls.logged(caplog) == (
             "KAFKA: closed 2 connections without TLS: its handshake takes too long; from 127.0.0.1"
         )
         assert await tls.answer(port) == (1, "a")
@@ -251,10 +251,10 @@ def test_half_a_handshake_is_counted_as_a_connection_and_ends(
 
 def test_a_handshake_that_is_cut_before_it_began_closes_its_socket() -> None:
     class Listener:
-        told: ClassVar[list[str]] = []
+        heard: ClassVar[list[str]] = []
 
         def failed(self, handshake: TlsHandshake, why: str) -> None:
-            self.told.append(why)
+            self.heard.append(why)
 
     async def scenario() -> None:
         near, far = socket.socketpair()
@@ -264,7 +264,7 @@ def test_a_handshake_that_is_cut_before_it_began_closes_its_socket() -> None:
             handshake.abort()
             await asyncio.sleep(0)
             assert near.fileno() == -1, "nobody else closes it"
-            assert Listener.told == [""]
+            assert Listener.heard == [""]
 
     asyncio.run(scenario())
 
@@ -289,13 +289,13 @@ def test_old_versions_and_weak_suites_are_refused(caplog: pytest.LogCaptureFixtu
         old.set_ciphers("ALL:@SECLEVEL=0")
         with pytest.raises(OSError):
             await tls.answer(port, context=old)
-        assert "it speaks no TLS from 1.2 on" in await tls.told(caplog)
+        assert "it speaks no TLS from 1.2 on" in await tls.logged(caplog)
         weak = client_context()
         weak.maximum_version = ssl.TLSVersion.TLSv1_2
         weak.set_ciphers("ECDHE-ECDSA-AES128-SHA:@SECLEVEL=0")
         with pytest.raises(OSError):
             await tls.answer(port, context=weak)
-        assert "it has none of the suites" in await tls.told(caplog)
+        assert "it has none of the suites" in await tls.logged(caplog)
         sound = client_context()
         sound.maximum_version = ssl.TLSVersion.TLSv1_2
         assert await tls.answer(port, context=sound) == (1, "a")

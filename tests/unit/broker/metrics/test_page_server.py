@@ -72,11 +72,11 @@ def begun(endpoint: Endpoint, sent: bytes, host: str = HOST) -> socket.socket:
 
 def answer(one: socket.socket) -> bytes:
     """Everything until the end; nothing if the connection was refused."""
-    told = []
+    heard = []
     with one, contextlib.suppress(ConnectionError):
         while more := one.recv(1 << 16):
-            told.append(more)
-    return b"".join(told)
+            heard.append(more)
+    return b"".join(heard)
 
 
 def get(endpoint: Endpoint, path: str, host: str = HOST) -> bytes:
@@ -171,9 +171,9 @@ def test_a_probe_waits_for_no_page_that_is_being_made(serve: Serve) -> None:
     ],
 )
 def test_each_request_has_its_answer_and_then_the_connection_ends(serve: Serve, sent: bytes, status: bytes) -> None:
-    told = answer(begun(serve(), sent))
-    assert told.split(b" ")[1] == status and b"\r\nConnection: close\r\n" in told
-    assert told.endswith(b"\r\n\r\n") is sent.startswith(b"HEAD")
+    response = answer(begun(serve(), sent))
+    assert response.split(b" ")[1] == status and b"\r\nConnection: close\r\n" in response
+    assert response.endswith(b"\r\n\r\n") is sent.startswith(b"HEAD")
 
 
 def test_a_page_that_cannot_be_made_is_an_error_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
@@ -183,7 +183,7 @@ def test_a_page_that_cannot_be_made_is_an_error_of_the_server(caplog: pytest.Log
     endpoint = Endpoint(HOST, free_ports(1)[0].metrics)
     stop = serve_pages(endpoint, CollectorRegistry(), {"/broken": broken})
     try:
-        told = get(endpoint, "/broken")
+        response = get(endpoint, "/broken")
     finally:
         stop()
-    assert b" 500 " in told and b"a mistake of ours" not in told and "a mistake of ours" in caplog.text
+    assert b" 500 " in response and b"a mistake of ours" not in response and "a mistake of ours" in caplog.text

@@ -45,17 +45,17 @@ def test_this_broker_is_asked_without_a_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"), [(NotCoordinatorError("no"), NotCoordinatorError), (ValueError("bug"), UnknownServerError)]
+    ("raised", "error"), [(NotCoordinatorError("no"), NotCoordinatorError), (ValueError("bug"), UnknownServerError)]
 )
 @pytest.mark.parametrize("answers", [False, True])
-def test_its_error_is_the_answer(raised: Exception, told: type[ApiError], answers: bool) -> None:
+def test_its_error_is_the_answer(raised: Exception, error: type[ApiError], answers: bool) -> None:
     def handle(request: Request) -> None:
         if answers and isinstance(raised, ApiError):
             request.fail(raised)
         else:
             raise raised
 
-    with pytest.raises(told):
+    with pytest.raises(error):
         asked(1, handle)
 
 

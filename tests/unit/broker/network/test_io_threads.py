@@ -26,7 +26,7 @@ class Held:
         self.access = threading.Event()
         self.names: list[str] = []
         self.begun = threading.Semaphore(0)
-        self.told = asyncio.Semaphore(0)
+        self.answered = asyncio.Semaphore(0)
 
     def work(self) -> None:
         self.begun.release()
@@ -35,7 +35,7 @@ class Held:
 
     async def wait(self, count: int) -> None:
         for _ in range(count):
-            await asyncio.wait_for(self.told.acquire(), 60)
+            await asyncio.wait_for(self.answered.acquire(), 60)
 
 
 def run(scenario: Callable[[], object]) -> None:
@@ -46,15 +46,15 @@ def test_work_is_done_in_a_thread_and_told_on_the_loop() -> None:
     async def main() -> None:
         io, held = made(), Held()
         held.access.set()
-        told: list[str] = []
+        heard: list[str] = []
 
         def then() -> None:
-            told.append(threading.current_thread().name)
-            held.told.release()
+            heard.append(threading.current_thread().name)
+            held.answered.release()
 
         assert io.submit("/d", IoWork.READ, held.work, then)
         await held.wait(1)
-        assert told == [threading.current_thread().name] and held.names[0] != told[0]
+        assert heard == [threading.current_thread().name] and held.names[0] != heard[0]
         assert any(held.names[0].startswith(start) for start in THREADS_BY_NAME), "its time would count as other"
         assert io.statistics().done == {IoWork.READ: 1}
         io.close()
@@ -67,8 +67,8 @@ def test_a_log_dir_that_hangs_uses_up_its_own_threads_and_no_others() -> None:
         io, hangs, works = made(threads=4, log_dirs=2), Held(), Held()
         works.access.set()
         for _ in range(10):
-            assert io.submit("/hangs", IoWork.READ, hangs.work, hangs.told.release)
-        assert io.submit("/works", IoWork.LOOK_UP, works.work, works.told.release)
+            assert io.submit("/hangs", IoWork.READ, hangs.work, hangs.answered.release)
+        assert io.submit("/works", IoWork.LOOK_UP, works.work, works.answered.release)
         await works.wait(1)
         await asyncio.to_thread(hangs.begun.acquire)
         await asyncio.to_thread(hangs.begun.acquire)
@@ -86,7 +86,7 @@ def test_a_full_queue_refuses_work() -> None:
     async def main() -> None:
         io, held = made(threads=1), Held()
         taken = 0
-        while io.submit("/d", IoWork.READ, held.work, held.told.release):
+        while io.submit("/d", IoWork.READ, held.work, held.answered.release):
             taken += 1
         assert taken == io_threads.QUEUED_MAX + 1 and io.statistics().refused == 1
         held.access.set()
@@ -101,9 +101,9 @@ def test_work_that_no_thread_could_do_is_refused_and_a_later_try_is_not() -> Non
         io, held = made(), Held()
         held.access.set()
         with no_thread_can_start():
-            assert not io.submit("/d", IoWork.READ, held.work, held.told.release)
+            assert not io.submit("/d", IoWork.READ, held.work, held.answered.release)
         assert (io.statistics().refused, io.statistics().queued) == (1, 0)
-        assert io.submit("/d", IoWork.READ, held.work, held.told.release)
+        assert io.submit("/d", IoWork.READ, held.work, held.answered.release)
         await held.wait(1)
         io.close()
 

@@ -69,8 +69,8 @@ def _has_unbounded_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> boo
 def test_subjects_that_clients_choose_have_so_many_lines_and_so_much_memory() -> None:
     clock = ManualClock()
     lines = ThrottledLines(clock.now_ms, 5)
-    told = [lines.due(number) for number in range(1_000)]
-    assert [more for more in told if more is not None] == [""] * 6, "five, and one for all others"
+    found = [lines.due(number) for number in range(1_000)]
+    assert [more for more in found if more is not None] == [""] * 6, "five, and one for all others"
     assert len(lines._said) <= 6
     clock.advance(SAY_INTERVAL_MS)
     assert lines.due("new") == "" and lines.due(0) == ""

@@ -221,16 +221,16 @@ def test_brokers_ask_each_other_for_the_ends_of_logs_and_for_nothing_else(play: 
 
 def test_new_partitions_arrive_as_they_were_asked_for_and_so_does_what_became_of_them(play: Play) -> None:
     async def scenario(stage: Stage) -> None:
-        told = CreatePartitionsResponse((TopicResult("t", "A" * 22, InvalidPartitionsError("so many"), 3, 2),), 7)
+        response = CreatePartitionsResponse((TopicResult("t", "A" * 22, InvalidPartitionsError("so many"), 3, 2),), 7)
 
         async def answers(request: Any) -> Any:
-            return told
+            return response
 
         stage.answers = answers
         by_hand = NewPartitions("t", 3, (ReplicaAssignment(2, (5, 4)),), "A" * 22)
         asked = CreatePartitionsRequest((by_hand, NewPartitions("u", -1)), validate_only=True)
         answer = await stage.transport.call_controller(NODE, asked, TIMEOUT_MS)
-        assert stage.asked == [asked] and repr(answer) == repr(told)
+        assert stage.asked == [asked] and repr(answer) == repr(response)
 
     play(scenario)
 

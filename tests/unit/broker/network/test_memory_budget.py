@@ -350,17 +350,17 @@ def test_a_stream_that_ends_waits_no_more_and_its_leases_count_until_they_are_re
 def test_a_stream_that_waits_again_when_it_is_granted_room_is_granted_more_only_after_it_has_waited() -> None:
     streams = Streams(stream_share=1)
     first = streams.budget.open("x").take(1_000)
-    again, told = streams.budget.open("a"), list[str]()
+    again, order = streams.budget.open("a"), list[str]()
 
     def granted(lease: Lease) -> None:
         lease.release()
-        assert again.acquire(10, lambda _: told.append("granted again")) is None
-        told.append("waits again")
+        assert again.acquire(10, lambda _: order.append("granted again")) is None
+        order.append("waits again")
 
     again.acquire(10, granted)
     streams.acquire("behind it", streams.budget.open("a"), 10)
     first.release()
-    assert told == ["waits again", "granted again"] and streams.granted == ["behind it"]
+    assert order == ["waits again", "granted again"] and streams.granted == ["behind it"]
 
 
 def test_whatever_happens_the_budget_is_kept_and_everybody_gets_a_turn() -> None:

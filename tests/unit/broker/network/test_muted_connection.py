@@ -21,7 +21,7 @@ class Far:
 
     def __init__(self) -> None:
         self.read = 0
-        self.told: list[tuple[bytes, int]] = []
+        self.sent: list[tuple[bytes, int]] = []
 
     async def receive(self, intake: RequestIntake) -> tuple[bytes, Lease] | None:
         await intake.wait_turn()
@@ -35,7 +35,7 @@ class Far:
         return Incoming("Api", self.read, "app", object())
 
     def encode(self, request: Request, answer: Any) -> bytes:
-        self.told.append((answer, request.throttle_ms))
+        self.sent.append((answer, request.throttle_ms))
         return bytes(answer)
 
 
@@ -96,13 +96,13 @@ def read_in(quotas: Quotas, answers: int) -> Far:
 def test_who_sent_too_much_is_told_so_and_not_read() -> None:
     quotas = Quotas(came_ms=60_000)
     far = read_in(quotas, 1)
-    assert (far.read, far.told) == (1, [(b"abc", 60_000)])
+    assert (far.read, far.sent) == (1, [(b"abc", 60_000)])
     assert quotas.sizes == [10, 3]
 
 
 def test_who_was_sent_too_much_is_told_so_and_not_heard() -> None:
     far = read_in(Quotas(answered_ms=60_000), 1)
-    assert far.told == [(b"abc", 0), (b"abc", 60_000)]
+    assert far.sent == [(b"abc", 0), (b"abc", 60_000)]
     assert far.read <= 3, "what was read before waits, and nothing more is"
 
 
@@ -131,13 +131,13 @@ def test_a_request_that_was_on_its_way_holds_no_memory_while_its_client_waits() 
 
 
 def test_the_longer_wait_counts() -> None:
-    assert read_in(Quotas(came_ms=60_000, answered_ms=50_000), 1).told == [(b"abc", 60_000)]
+    assert read_in(Quotas(came_ms=60_000, answered_ms=50_000), 1).sent == [(b"abc", 60_000)]
 
 
 @pytest.mark.parametrize("quotas", [Quotas(), Quotas(came_ms=60_000, answered_ms=60_000, is_active=False)])
 def test_without_a_quota_nobody_waits(quotas: Quotas) -> None:
     far = read_in(quotas, 5)
-    assert far.read > 5 and [ms for _, ms in far.told] == [0] * 5
+    assert far.read > 5 and [ms for _, ms in far.sent] == [0] * 5
 
 
 def test_a_wait_ends() -> None:

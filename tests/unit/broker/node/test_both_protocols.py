@@ -90,8 +90,8 @@ def test_the_listeners_of_both_protocols_are_one_set(tmp_path: Path) -> None:
         asked = ApiVersionsRequest(client_software_name="kcat", client_software_version="1.7.1")
         writer.write(frame(asked, 3, 7))
         size = int.from_bytes(await reader.readexactly(4), "big")
-        number, told = answer_in(memoryview(await reader.readexactly(size)), ApiVersionsResponse, 3)
-        assert number == 7 and told.error_code == 0
+        number, answer = answer_in(memoryview(await reader.readexactly(size)), ApiVersionsResponse, 3)
+        assert number == 7 and answer.error_code == 0
         assert listeners.connections["KAFKA"].statistics().open == 1
         assert listeners.clients.software.statistics()["kcat", "1.7.1"] == 1
         assert listeners.decoders.received_bytes()["ApiVersions"] == len(frame(asked, 3)) - 4

@@ -146,19 +146,19 @@ def test_the_file_has_the_place_that_the_unit_reads() -> None:
 
 
 def test_the_next_commands_are_told() -> None:
-    told = next_commands("1", config(), machine())
-    assert "runuser -u penstock -- /opt/p/bin/penstock node format --config /etc/penstock/1.toml" in told
-    assert "--cluster-id" not in told and told.endswith("systemctl start penstock@1\n")
+    commands = next_commands("1", config(), machine())
+    assert "runuser -u penstock -- /opt/p/bin/penstock node format --config /etc/penstock/1.toml" in commands
+    assert "--cluster-id" not in commands and commands.endswith("systemctl start penstock@1\n")
 
 
 def test_the_next_commands_of_a_controller_without_configured_voters_say_how_its_quorum_begins() -> None:
     dynamic: dict[str, object] = {"controller.quorum.voters": [], "controller.quorum.bootstrap.servers": "h:1003"}
-    told = next_commands("1", config(**dynamic), machine())
-    assert "node format --config /etc/penstock/1.toml --standalone\n" in told
-    assert "(on every node but the first: --join --cluster-id ID, with the id that" in told
+    commands = next_commands("1", config(**dynamic), machine())
+    assert "node format --config /etc/penstock/1.toml --standalone\n" in commands
+    assert "(on every node but the first: --join --cluster-id ID, with the id that" in commands
     dynamic |= {"process.roles": "broker", "listeners": "BROKER://h:1001,INTERNAL://h:1002,KAFKA://h:1004"}
-    told = next_commands("1", config(**dynamic), machine())
-    assert "--standalone" not in told and "first: --cluster-id ID" in told
+    commands = next_commands("1", config(**dynamic), machine())
+    assert "--standalone" not in commands and "first: --cluster-id ID" in commands
 
 
 def test_the_shipped_unit_is_the_template_and_other_files_are_other_nodes(tmp_path: Path) -> None:

@@ -89,8 +89,8 @@ async def without_a_listener(cluster: MemoryCluster) -> None:
         assert isinstance(partition.error, ListenerNotFoundError) and "broker 2, which has no listener OUTSIDE" in str(
             partition.error
         )
-        (told,) = (await admin.describe_topic("orders")).partitions
-        assert isinstance(told.error, ListenerNotFoundError)
+        (described,) = (await admin.describe_topic("orders")).partitions
+        assert isinstance(described.error, ListenerNotFoundError)
         answer = await asked(inside)
         assert {(node.node_id, node.port) for node in answer.brokers} == {
             (index, cluster.endpoint(index).port) for index in range(3)
@@ -99,8 +99,8 @@ async def without_a_listener(cluster: MemoryCluster) -> None:
         assert (partition.leader_id, partition.error) == (2, None)
         health = await admin.cluster_health()
         assert health.status == "healthy", "a broker that cannot be asked there is not a broker that is silent"
-        (told,) = [check.summary for check in health.checks if check.name == "node listeners"]
-        assert told == "none is known to be open to every network; not known of node 2"
+        (described,) = [check.summary for check in health.checks if check.name == "node listeners"]
+        assert described == "none is known to be open to every network; not known of node 2"
         (row,) = [digest for digest in await admin.metadata_digests() if digest.node_id == 2]
         assert "broker 2 has no listener of the name" in row.error
         assert isinstance((await admin.describe_log_dirs([2]))[2].error, ListenerNotFoundError)

@@ -128,7 +128,7 @@ LOOKS: dict[str, Any] = {
 
 def test_every_act_is_told_and_no_secret_is(caplog: pytest.LogCaptureFixture) -> None:
     assert set(ACTS) == {api.name for api in APIS.values() if api.administers is not None}
-    told: list[str] = []
+    heard: list[str] = []
 
     async def story(cluster: MemoryCluster) -> None:
         cluster.format()
@@ -136,12 +136,12 @@ def test_every_act_is_told_and_no_secret_is(caplog: pytest.LogCaptureFixture) ->
         for api, body in (ACTS | LOOKS).items():
             try:
                 answer = await cluster.ask(cluster.endpoint(0), api, body)
-                told.extend((repr(answer), *(str(error) for error in _errors_of(answer))))
+                heard.extend((repr(answer), *(str(error) for error in _errors_of(answer))))
             except ApiError as error:
-                told.append(str(error))
+                heard.append(str(error))
         node = cluster.nodes[0]
-        told.append(str(metrics_text(node.metrics.registry)))
-        told.append(repr(vars(node)))
+        heard.append(str(metrics_text(node.metrics.registry)))
+        heard.append(repr(vars(node)))
         assert node.broker.requests.audit.statistics().lines >= len(ACTS)
 
     with caplog.at_level("DEBUG"):
@@ -151,7 +151,7 @@ def test_every_act_is_told_and_no_secret_is(caplog: pytest.LogCaptureFixture) ->
     by_api = {line["api"]: line for line in lines}
     assert by_api["CreateTopics"]["outcome"] == by_api["AlterConfigs"]["outcome"] == "partly done"
     assert by_api["AlterUserScramCredentials"]["outcome"] == "partly done"
-    everything = "\n".join((*told, caplog.text))
+    everything = "\n".join((*heard, caplog.text))
     assert "retention.ms" in everything and "anna" in everything
     assert [secret for secret in _spellings(CANARY) if secret in everything] == []
 

@@ -81,15 +81,15 @@ class Story:
         return {r.value for node in self.cluster.nodes for r in node.quorum.readings() if r.name == name}
 
 
-def told(seed: int, story: Callable[[Story], Awaitable[None]]) -> None:
-    async def run(cluster: MemoryCluster) -> None:
-        told_now = Story(cluster)
-        await told_now.begin()
-        async with told_now.admin:
-            await story(told_now)
+def run(seed: int, story: Callable[[Story], Awaitable[None]]) -> None:
+    async def main(cluster: MemoryCluster) -> None:
+        scene = Story(cluster)
+        await scene.begin()
+        async with scene.admin:
+            await story(scene)
         await cluster.stop()
 
-    run_in_memory(seed, run, nodes=4)
+    run_in_memory(seed, main, nodes=4)
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -130,7 +130,7 @@ def test_a_fourth_node_joins_takes_its_share_and_goes_for_good() -> None:
         else:
             raise AssertionError("it was forgotten twice")
 
-    told(1, story)
+    run(1, story)
 
 
 def test_a_forgotten_node_that_comes_back_with_its_old_disk_is_new_and_serves_nothing_of_it() -> None:
@@ -156,7 +156,7 @@ def test_a_forgotten_node_that_comes_back_with_its_old_disk_is_new_and_serves_no
         await now.write()
         await until(lambda: len({now.bytes_on(index) for index in (1, 2, FOURTH)}) == 1)
 
-    told(2, story)
+    run(2, story)
 
 
 def test_a_forgotten_process_that_only_hung_registers_anew_with_its_next_heartbeat() -> None:
@@ -181,7 +181,7 @@ def test_a_forgotten_process_that_only_hung_registers_anew_with_its_next_heartbe
         await now.move(orders=(FOURTH, 1, 2))
         await until(lambda: len({now.bytes_on(index) for index in (1, 2, FOURTH)}) == 1)
 
-    told(4, story)
+    run(4, story)
 
 
 def test_a_node_that_is_a_voter_too_stays_one_when_its_broker_is_forgotten() -> None:
@@ -196,4 +196,4 @@ def test_a_node_that_is_a_voter_too_stays_one_when_its_broker_is_forgotten() -> 
         assert [voter.node_id for voter in (await now.admin.describe_quorum()).voters] == list(FIRST)
         del now.cluster.nodes[gone]
 
-    told(3, story)
+    run(3, story)

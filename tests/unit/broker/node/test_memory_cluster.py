@@ -59,7 +59,7 @@ async def story(cluster: MemoryCluster) -> dict[str, Any]:
     topic_id, offsets = await written(cluster)
     values = await until_read(cluster)
     durable = [node.log_manager.get(ORDERS, topic_id).flushed_offset for node in cluster.nodes]  # type: ignore[union-attr]
-    told = cluster.nodes[0].loader.image.offset, cluster.clock.now_ms()
+    found = cluster.nodes[0].loader.image.offset, cluster.clock.now_ms()
     await cluster.stop()
     return {
         "controllers": controllers,
@@ -67,7 +67,7 @@ async def story(cluster: MemoryCluster) -> dict[str, Any]:
         "offsets": offsets,
         "values": values,
         "durable": durable,
-        "when": told,
+        "when": found,
         "steps": cluster.memory.scheduler.steps,
         "disks": [hashlib.sha256("\n".join(disk.trace).encode()).hexdigest() for disk in cluster.disks],
     }
@@ -120,10 +120,10 @@ def test_a_node_fetches_as_its_configuration_says() -> None:
 
 
 def test_three_nodes_elect_a_controller_create_a_topic_and_keep_what_is_acked() -> None:
-    told = run_in_memory(1, story)
-    assert len(told["controllers"]) == 1 and told["controllers"] < {0, 1, 2}
-    assert told["values"] == VALUES and told["offsets"] == [0, 1, 2]
-    assert sum(offset == len(VALUES) for offset in told["durable"]) >= 2, "acks=all: on the disks of the ISR"
+    found = run_in_memory(1, story)
+    assert len(found["controllers"]) == 1 and found["controllers"] < {0, 1, 2}
+    assert found["values"] == VALUES and found["offsets"] == [0, 1, 2]
+    assert sum(offset == len(VALUES) for offset in found["durable"]) >= 2, "acks=all: on the disks of the ISR"
 
 
 def test_a_leader_knows_what_it_sent_to_each_broker_by_the_process_that_is_registered() -> None:
@@ -155,7 +155,7 @@ def test_a_leader_knows_what_it_sent_to_each_broker_by_the_process_that_is_regis
 
 def test_every_node_tells_the_same_digest_at_the_same_offset_while_it_writes_and_cuts() -> None:
     async def digests(cluster: MemoryCluster) -> int:
-        async def told(index: int, offset: int) -> str:
+        async def digest_of(index: int, offset: int) -> str:
             while True:
                 try:
                     asked = DescribeMetadataRequest(offset, 0, 0)
@@ -166,7 +166,7 @@ def test_every_node_tells_the_same_digest_at_the_same_offset_while_it_writes_and
                 return str(answer.sha256)
 
         async def compared(offset: int) -> int:
-            found = set(await asyncio.gather(*(told(index, offset) for index in range(3)))) - {"gone", "not yet"}
+            found = set(await asyncio.gather(*(digest_of(index, offset) for index in range(3)))) - {"gone", "not yet"}
             assert len(found) <= 1, f"at offset {offset}"
             return len(found)
 
@@ -182,10 +182,10 @@ def test_every_node_tells_the_same_digest_at_the_same_offset_while_it_writes_and
         while not creating.done():
             equal += await compared(min(node.loader.image.offset for node in cluster.nodes))
         assert all(node.snapshotter.kept_from > 0 for node in cluster.nodes), "the logs were cut meanwhile"
-        assert await told(0, 0) == "gone" and await told(0, 1 << 40) == "not yet"
+        assert await digest_of(0, 0) == "gone" and await digest_of(0, 1 << 40) == "not yet"
         last = max(node.loader.image.offset for node in cluster.nodes)
         await asyncio.gather(*(node.loader.wait_for_offset(last) for node in cluster.nodes))
-        assert await told(1, last) == cluster.nodes[1].loader.image.digest() and await compared(last) == 1
+        assert await digest_of(1, last) == cluster.nodes[1].loader.image.digest() and await compared(last) == 1
         await cluster.stop()
         return equal
 
@@ -213,14 +213,14 @@ def audited(hash_seed: str) -> tuple[str, list[str]]:
     done = subprocess.run(
         [sys.executable, "-c", AUDITED], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    told, reached = done.stdout.splitlines()
-    return told, ast.literal_eval(reached)
+    shown, reached = done.stdout.splitlines()
+    return shown, ast.literal_eval(reached)
 
 
 def test_a_whole_cluster_takes_nothing_of_the_machine_and_tells_the_same_in_every_process() -> None:
-    told, reached = audited("1")
+    found, reached = audited("1")
     assert reached == []
-    assert audited("2") == (told, reached)
+    assert audited("2") == (found, reached)
 
 
 def test_a_seed_is_a_whole_story() -> None:

@@ -54,8 +54,8 @@ OF_CONTROLLER = frozenset(key.name for key in KEYS.values() if key.update is Upd
 Story = Callable[[AsyncAdmin, MemoryCluster, Callable[[], AsyncProducer]], Awaitable[None]]
 
 
-def told(story: Story, nodes: int = 2) -> None:
-    async def run(cluster: MemoryCluster) -> None:
+def run(story: Story, nodes: int = 2) -> None:
+    async def main(cluster: MemoryCluster) -> None:
         cluster.format()
         await cluster.start()
         bootstrap, environment = cluster.bootstrap(), cluster.clients()
@@ -65,7 +65,7 @@ def told(story: Story, nodes: int = 2) -> None:
             )
         await cluster.stop()
 
-    run_in_memory(1, run, nodes=nodes)
+    run_in_memory(1, main, nodes=nodes)
 
 
 def log_config(node: Node) -> LogConfig:
@@ -107,7 +107,7 @@ def test_logs_have_the_values_for_all_brokers_then_those_of_their_own_broker_and
         assert [log_config(node) for node in cluster.nodes] == before
         assert await admin.describe_broker_config(None) == {}
 
-    told(story)
+    run(story)
 
 
 def test_a_leader_refuses_by_the_new_limit_at_once() -> None:
@@ -121,7 +121,7 @@ def test_a_leader_refuses_by_the_new_limit_at_once() -> None:
             await admin.alter_broker_config(None, {"message.max.bytes": None})
             await (await one.send("orders", b"x" * 5_000))
 
-    told(story)
+    run(story)
 
 
 def test_min_isr_for_all_counts_on_controller_and_leaders() -> None:
@@ -133,7 +133,7 @@ def test_min_isr_for_all_counts_on_controller_and_leaders() -> None:
         found_by = [node.broker.replication.replicas.hosted.find(ORDERS) for node in cluster.nodes if node.broker]
         assert [partition and partition.min_insync_replicas for partition in found_by] == [2, 2]
 
-    told(story)
+    run(story)
 
 
 def test_the_cleaner_has_its_new_limit_and_pause() -> None:
@@ -144,7 +144,7 @@ def test_the_cleaner_has_its_new_limit_and_pause() -> None:
         assert (one.config.io_max_bytes_per_second, one.config.backoff_ms) == (7, 8)
         assert "7 bytes/s" in repr(one._throttle) and other.config == before
 
-    told(story)
+    run(story)
 
 
 def test_copies_for_replicas_that_move_have_their_new_rates() -> None:
@@ -162,11 +162,11 @@ def test_copies_for_replicas_that_move_have_their_new_rates() -> None:
         await admin.alter_broker_config(None, {"leader.replication.throttled.rate": None})
         assert not one.replication.leader_throttle.is_limited
 
-    told(story)
+    run(story)
 
 
 def test_a_node_that_starts_again_has_what_was_set_while_it_was_down() -> None:
-    async def run(cluster: MemoryCluster) -> None:
+    async def main(cluster: MemoryCluster) -> None:
         cluster.format()
         await cluster.start()
         async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
@@ -179,7 +179,7 @@ def test_a_node_that_starts_again_has_what_was_set_while_it_was_down() -> None:
         assert (found.retention_ms, found.retention_bytes) == (66, 67)
         await cluster.stop()
 
-    run_in_memory(2, run, nodes=1)
+    run_in_memory(2, main, nodes=1)
 
 
 def test_a_bad_change_is_refused_by_its_name_and_changes_nothing() -> None:
@@ -193,4 +193,4 @@ def test_a_bad_change_is_refused_by_its_name_and_changes_nothing() -> None:
         assert cluster.nodes[0].loader.image.configs == {}
         assert KEYS["num.io.threads"].update is Update.RESTART
 
-    told(story)
+    run(story)

@@ -136,7 +136,7 @@ class FillingDisk(LosingFileSystem):
 Story = Callable[[AsyncAdmin, Traffic, tuple[int, ...]], Awaitable[None]]
 
 
-def told(
+def run(
     seed: int,
     story: Story,
     disk: Callable[[], LosingFileSystem] = LosingFileSystem,
@@ -145,7 +145,7 @@ def told(
 ) -> None:
     """The story, while records are written and read; then everything acked was read once, in order."""
 
-    async def run(cluster: MemoryCluster) -> None:
+    async def main(cluster: MemoryCluster) -> None:
         cluster.disks = [disk() for _ in cluster.disks]
         cluster.format()
         await cluster.start()
@@ -165,7 +165,7 @@ def told(
         assert [offset for offset, _ in traffic.acked] == list(range(len(traffic.acked)))
         await cluster.stop()
 
-    run_in_memory(seed, run, nodes=NODES)
+    run_in_memory(seed, main, nodes=NODES)
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -207,7 +207,7 @@ def test_a_partition_moves_to_other_brokers_and_back_while_its_clients_go_on(see
             enough = len(traffic.acked) + 20
             await until(lambda enough=enough: len(traffic.acked) >= enough)  # type: ignore[misc]
 
-    told(seed, story)
+    run(seed, story)
 
 
 def test_a_move_is_cancelled_half_way_and_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_a_move_is_cancelled_half_way_and_leaves_nothing_behind(monkeypatch: pyt
         again = (await admin.alter_partition_reassignments({ORDERS: None}))[ORDERS]
         assert isinstance(again, NoReassignmentInProgressError)
 
-    told(1, story)
+    run(1, story)
 
 
 def test_a_replica_that_went_and_comes_back_at_once_begins_anew() -> None:
@@ -251,7 +251,7 @@ def test_a_replica_that_went_and_comes_back_at_once_begins_anew() -> None:
             assert set(partition.isr) == set(replicas)
         await asyncio.sleep(0.1)
 
-    told(2, story, pause_s=0)
+    run(2, story, pause_s=0)
 
 
 def test_the_replicas_are_equal_byte_by_byte_after_a_move() -> None:
@@ -263,7 +263,7 @@ def test_the_replicas_are_equal_byte_by_byte_after_a_move() -> None:
         await asyncio.sleep(2)
         assert len({traffic.bytes_on(index) for index in target}) == 1
 
-    told(3, story)
+    run(3, story)
 
 
 def test_a_throttled_move_takes_its_time_and_no_ack_waits_for_it() -> None:
@@ -284,7 +284,7 @@ def test_a_throttled_move_takes_its_time_and_no_ack_waits_for_it() -> None:
         await admin.alter_broker_config(None, dict.fromkeys(keys))
         await settled(traffic, target)
 
-    told(4, story, pause_s=0.1, value_bytes=2_000)
+    run(4, story, pause_s=0.1, value_bytes=2_000)
 
 
 WHOLE, PARTITION_ONLY = "", f"/{ORDERS}"
@@ -361,7 +361,7 @@ def test_a_move_to_a_disk_that_fills_waits_for_room_and_hurts_nobody(what: str) 
         await destination.stay_full(admin)
         await destination.end(admin)
 
-    told(5, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
+    run(5, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
 
 
 @pytest.mark.parametrize("what", at_night([WHOLE, PARTITION_ONLY], [WHOLE]))
@@ -374,7 +374,7 @@ def test_a_move_to_a_disk_that_is_full_from_the_beginning_waits_for_room(what: s
         await destination.stay_full(admin)
         await destination.end(admin)
 
-    told(6, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
+    run(6, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
 
 
 @pytest.mark.parametrize("what", at_night([WHOLE, PARTITION_ONLY], [WHOLE]))
@@ -395,4 +395,4 @@ def test_a_move_to_a_full_disk_can_be_cancelled_and_made_again(what: str) -> Non
         await destination.order(admin, destination.target)
         await destination.end(admin)
 
-    told(7, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
+    run(7, story, FillingDisk, pause_s=0.02, value_bytes=1_000)

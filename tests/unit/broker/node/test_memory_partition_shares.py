@@ -62,10 +62,10 @@ def run(monkeypatch: pytest.MonkeyPatch, story: Callable[[Story], Awaitable[None
         cluster.format()
         await cluster.start()
         async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
-            told = Story(cluster, admin)
+            story_of = Story(cluster, admin)
 
             def rights(request_authorizer: RequestAuthorizer, caller: Caller) -> Rights:
-                return request_authorizer._authorizer.rights_of(told.now, caller.peer.host)
+                return request_authorizer._authorizer.rights_of(story_of.now, caller.peer.host)
 
             monkeypatch.setattr(RequestAuthorizer, "_rights", rights)
             kind = ResourceType.TOPIC
@@ -75,7 +75,7 @@ def run(monkeypatch: pytest.MonkeyPatch, story: Callable[[Story], Awaitable[None
                 for right in RIGHTS
             ]
             assert set((await admin.create_acls(acls)).values()) == {None}
-            await story(told)
+            await story(story_of)
         await cluster.stop()
 
     cluster.memory.run(main())
@@ -84,40 +84,40 @@ def run(monkeypatch: pytest.MonkeyPatch, story: Callable[[Story], Awaitable[None
 def test_a_tenant_that_makes_topics_without_end_fills_its_share_and_others_make_theirs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(told: Story) -> None:
-        told.now = ANNA
-        assert await told.fill() == PARTITIONS_MAX // 4, "half of all partitions, two a topic"
+    async def story(story_of: Story) -> None:
+        story_of.now = ANNA
+        assert await story_of.fill() == PARTITIONS_MAX // 4, "half of all partitions, two a topic"
         for node in range(3):
             with pytest.raises(Refused, match="POLICY_VIOLATION: the topics of User:anna would have 21 partitions"):
-                await told.by_kafka("anna-more", node)
+                await story_of.by_kafka("anna-more", node)
         with pytest.raises(Refused, match="POLICY_VIOLATION"):
-            await told.kafka.topic("anna-on-demand", may_be_made=True)
+            await story_of.kafka.topic("anna-on-demand", may_be_made=True)
         with pytest.raises(PolicyViolationError, match="would have 21 partitions with those of topic anna-0"):
-            await told.admin.create_partitions("anna-0", 3)
+            await story_of.admin.create_partitions("anna-0", 3)
 
-        told.now = BOB
-        await told.by_kafka("bob-first")
-        await told.kafka.topic("bob-on-demand", may_be_made=True)
-        assert await told.fill() == 4
-        told.now = ADMIN
-        await told.admin.create_topic("of-the-administrator", 3, replication_factor=1)
+        story_of.now = BOB
+        await story_of.by_kafka("bob-first")
+        await story_of.kafka.topic("bob-on-demand", may_be_made=True)
+        assert await story_of.fill() == 4
+        story_of.now = ADMIN
+        await story_of.admin.create_topic("of-the-administrator", 3, replication_factor=1)
 
-        told.now = ANNA
-        await told.admin.delete_topic("anna-0")
-        assert [owners(node.loader.image) for node in told.cluster.nodes] == [{ANNA: 9, BOB: 6}] * 3
+        story_of.now = ANNA
+        await story_of.admin.delete_topic("anna-0")
+        assert [owners(node.loader.image) for node in story_of.cluster.nodes] == [{ANNA: 9, BOB: 6}] * 3
 
     run(monkeypatch, story)
 
 
 def test_shares_outlive_the_active_controller(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(told: Story) -> None:
-        told.now = ANNA
-        await told.fill()
-        active = next(index for index, node in enumerate(told.cluster.nodes) if node.controller.is_active)
-        await told.cluster.nodes[active].stop()
+    async def story(story_of: Story) -> None:
+        story_of.now = ANNA
+        await story_of.fill()
+        active = next(index for index, node in enumerate(story_of.cluster.nodes) if node.controller.is_active)
+        await story_of.cluster.nodes[active].stop()
         with pytest.raises(PolicyViolationError, match="its share is 20"):
-            await told.admin.create_topic("anna-more", 1, replication_factor=1)
-        told.now = BOB
-        await told.admin.create_topic("bob-first", 1, replication_factor=1)
+            await story_of.admin.create_topic("anna-more", 1, replication_factor=1)
+        story_of.now = BOB
+        await story_of.admin.create_topic("bob-first", 1, replication_factor=1)
 
     run(monkeypatch, story)

@@ -187,17 +187,17 @@ def test_partitions_that_a_lost_attempt_added_are_a_success_and_what_another_cal
 
         channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None, Random(0))
 
-        async def told(asked: NewPartitions) -> TopicResult:
+        async def result_of(asked: NewPartitions) -> TopicResult:
             request = CreatePartitionsRequest((asked,))
             return (await channel.call(request)).topics[0]
 
-        assert await told(NewPartitions("t", 3)) == TopicResult("t", topic_id, None, 3, 1)
+        assert await result_of(NewPartitions("t", 3)) == TopicResult("t", topic_id, None, 3, 1)
         assert len(cluster.image.topics_by_name["t"].partitions) == 3
-        assert isinstance((await told(NewPartitions("t", 3))).error, InvalidPartitionsError), "the only attempt"
+        assert isinstance((await result_of(NewPartitions("t", 3))).error, InvalidPartitionsError), "the only attempt"
         losses.append(NetworkError("again"))
-        assert isinstance((await told(NewPartitions("t", 2))).error, InvalidPartitionsError), "it asked for fewer"
+        assert isinstance((await result_of(NewPartitions("t", 2))).error, InvalidPartitionsError), "it asked for fewer"
         losses.append(NetworkError("again"))
-        assert isinstance((await told(NewPartitions("t", 4, topic_id="other"))).error, UnknownTopicIdError)
+        assert isinstance((await result_of(NewPartitions("t", 4, topic_id="other"))).error, UnknownTopicIdError)
 
     run_virtual(scenario())
 
@@ -215,9 +215,9 @@ def test_a_creation_repeated_after_a_lost_answer_says_that_the_topic_may_be_its_
 
         channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None, Random(0))
         request = CreateTopicsRequest((NewTopic("t"),))
-        for told in ("or use it", "delete that topic first$"):
+        for message in ("or use it", "delete that topic first$"):
             answer = await channel.call(request)
             assert isinstance(answer.topics[0].error, TopicExistsError)
-            assert re.search(told, str(answer.topics[0].error))
+            assert re.search(message, str(answer.topics[0].error))
 
     run_virtual(scenario())

@@ -16,7 +16,7 @@ from tests.support.replicas import AtOnce
 
 def test_a_log_dir_that_several_flushes_find_broken_fails_once() -> None:
     offline_log_dirs: dict[str, Any] = {}
-    told: list[tuple[str, Exception]] = []
+    heard: list[tuple[str, Exception]] = []
     log_manager = SimpleNamespace(offline_log_dirs=offline_log_dirs, fail_log_dir=offline_log_dirs.__setitem__)
     hosted = HostedPartitions(1)
     failures = DiskFailures(
@@ -26,10 +26,10 @@ def test_a_log_dir_that_several_flushes_find_broken_fails_once() -> None:
         RefusedAppends(lambda: 0),
         AtOnce(),
         lambda: None,
-        lambda log_dir, error: told.append((log_dir, error)),
+        lambda log_dir, error: heard.append((log_dir, error)),
     )
     first, second = OSError(errno.EIO, "first"), OSError(errno.EIO, "second")
     failures.directory_failed("/d", first)
     failures.directory_failed("/d", second)
     failures.directory_failed("/e", second)
-    assert told == [("/d", first), ("/e", second)]
+    assert heard == [("/d", first), ("/e", second)]

@@ -76,7 +76,7 @@ def test_acks_one_waits_for_the_leaders_own_flush(tmp_path: Path) -> None:
 
 
 def test_whoever_watches_is_told_in_the_order_in_which_it_came(tmp_path: Path) -> None:
-    told: list[int] = []
+    heard: list[int] = []
 
     class Watcher:
         is_replica = True
@@ -85,13 +85,13 @@ def test_whoever_watches_is_told_in_the_order_in_which_it_came(tmp_path: Path) -
             self.number = number
 
         def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
-            told.append(self.number)
+            heard.append(self.number)
 
     partition = leading(tmp_path)
     for number in range(50):
         partition.watchers[Watcher(number)] = None
     produce(partition, b"a")
-    assert told == list(range(50)), "the order of a set is that of the addresses, and differs from process to process"
+    assert heard == list(range(50)), "the order of a set is that of the addresses, and differs from process to process"
 
 
 def test_below_min_isr_nothing_is_written(tmp_path: Path) -> None:

@@ -115,5 +115,5 @@ def test_bytes_are_counted_by_role_and_across_racks() -> None:
     readers.count(ReadingClient("a"), 10, is_followed=True, is_sent_away=False)
     readers.count(ReadingClient("b"), 5, is_followed=False, is_sent_away=False)
     readers.count(ReadingClient(""), 3, is_followed=False, is_sent_away=True)
-    told = readers.statistics()
-    assert (told.follower_bytes_out, told.cross_rack_bytes_out, told.readers_sent_away) == (10, 5, 1)
+    statistics = readers.statistics()
+    assert (statistics.follower_bytes_out, statistics.cross_rack_bytes_out, statistics.readers_sent_away) == (10, 5, 1)

@@ -138,8 +138,8 @@ def test_a_broken_file_is_not_taken_and_the_old_one_goes_on(case: str, caplog: p
     with caplog.at_level(logging.ERROR):
         look(certificates, given)
         look(certificates, given)
-    told = [line for line in caplog.messages if line.startswith("INTERNAL: changed certificates were not taken")]
-    assert len(told) == 1 and "/tls/node: " in told[0], "once, however often it is looked at"
+    logged = [line for line in caplog.messages if line.startswith("INTERNAL: changed certificates were not taken")]
+    assert len(logged) == 1 and "/tls/node: " in logged[0], "once, however often it is looked at"
     refused = {one.listener: one.is_refused for one in certificates.statistics()}
     assert refused["INTERNAL"] and refused["CONTROLLER"] and versions(certificates) <= {1, 2}
     internal = certificates.of("INTERNAL")

@@ -33,18 +33,18 @@ def test_a_reason_is_said_in_words_with_the_remedy(details: str, says: str) -> N
 
 
 def test_a_reason_that_stays_is_told_again_after_a_minute_and_a_new_one_soon() -> None:
-    told = FailedHandshakes()
+    handshakes = FailedHandshakes()
     expired, unknown = UNVERIFIED % "certificate has expired", UNVERIFIED % "unable to get local issuer certificate"
-    assert told.line(PEER, expired, True, 0).startswith(f"no TLS with {PEER}: its certificate has expired")
-    assert [told.line(PEER, expired, True, at) for at in (1, CHANGE_MS, REPEAT_MS - 1)] == ["", "", ""]
-    assert told.line(PEER, expired, True, REPEAT_MS)
-    assert told.line(PEER, unknown, True, REPEAT_MS + CHANGE_MS - 1) == ""
-    assert told.line(PEER, unknown, True, REPEAT_MS + CHANGE_MS)
-    assert told.line("broker 2 at b:1", unknown, True, REPEAT_MS + CHANGE_MS), "another node's is its own"
+    assert handshakes.line(PEER, expired, True, 0).startswith(f"no TLS with {PEER}: its certificate has expired")
+    assert [handshakes.line(PEER, expired, True, at) for at in (1, CHANGE_MS, REPEAT_MS - 1)] == ["", "", ""]
+    assert handshakes.line(PEER, expired, True, REPEAT_MS)
+    assert handshakes.line(PEER, unknown, True, REPEAT_MS + CHANGE_MS - 1) == ""
+    assert handshakes.line(PEER, unknown, True, REPEAT_MS + CHANGE_MS)
+    assert handshakes.line("broker 2 at b:1", unknown, True, REPEAT_MS + CHANGE_MS), "another node's is its own"
 
 
 def test_so_many_nodes_are_remembered_and_no_more() -> None:
-    told = FailedHandshakes()
+    handshakes = FailedHandshakes()
     for number in range(PEERS_MAX + 5):
-        assert told.line(f"broker {number}", f"{FAILED}: x", True, 0)
-    assert repr(told) == f"FailedHandshakes({PEERS_MAX} nodes)"
+        assert handshakes.line(f"broker {number}", f"{FAILED}: x", True, 0)
+    assert repr(handshakes) == f"FailedHandshakes({PEERS_MAX} nodes)"

@@ -81,8 +81,8 @@ def test_a_use_that_is_missing_is_named(
     uses: tuple[x509.ObjectIdentifier, ...], of_nodes: str, of_clients: str
 ) -> None:
     keystore = CA.node(1, uses=uses)
-    told = judge(keystore)
-    assert of_nodes in told and told.endswith("with serverAuth and clientAuth")
+    found = judge(keystore)
+    assert of_nodes in found and found.endswith("with serverAuth and clientAuth")
     assert of_clients in judge(keystore, CA.pem, OF_CLIENTS) and bool(of_clients) == bool(
         judge(keystore, CA.pem, OF_CLIENTS)
     )
@@ -105,8 +105,8 @@ def test_a_node_needs_the_name_by_which_nodes_know_it() -> None:
 
 
 def test_a_ca_between_that_is_missing_is_named_with_its_place() -> None:
-    told = judge(leaf_alone(BETWEEN.node(1)))
-    assert "CN=Between CA has signed CN=node-1, and is neither in the keystore nor in the truststore" in told
+    found = judge(leaf_alone(BETWEEN.node(1)))
+    assert "CN=Between CA has signed CN=node-1, and is neither in the keystore nor in the truststore" in found
     assert judge(leaf_alone(BETWEEN.node(1)), CA.pem + BETWEEN.pem) == "", "the nodes have it in the truststore"
     assert judge(BETWEEN.node(1), BETWEEN.pem) == "", "any CA of the truststore is an anchor"
     assert "is refused by the other nodes: CN=Other CA" in judge(OTHER.node(1))
@@ -130,12 +130,12 @@ def test_what_may_not_sign_has_signed_nothing() -> None:
 
 
 def test_a_listener_that_is_advertised_by_another_name_is_warned_of() -> None:
-    def told(host: str, *names: str) -> list[str]:
+    def warnings_of(host: str, *names: str) -> list[str]:
         return warnings(CA.leaf("a", list(map(general_name, names))), CA.pem, Purpose("KAFKA", False, (host,)))
 
-    (line,) = told("broker-1.example.com", "localhost", "10.0.0.1")
+    (line,) = warnings_of("broker-1.example.com", "localhost", "10.0.0.1")
     assert line.startswith("KAFKA is advertised as broker-1.example.com, which is not among the names of its certific")
     assert "--host broker-1.example.com" in line
-    assert told("broker-1.example.com", "*.example.com") == told("B.example.com", "b.EXAMPLE.com") == []
-    assert told("10.0.0.1", "10.0.0.1") == told("::1", "0:0::1") == []
-    assert told("a.b.example.com", "*.example.com") and told("10.0.0.2", "10.0.0.1")
+    assert warnings_of("broker-1.example.com", "*.example.com") == warnings_of("B.example.com", "b.EXAMPLE.com") == []
+    assert warnings_of("10.0.0.1", "10.0.0.1") == warnings_of("::1", "0:0::1") == []
+    assert warnings_of("a.b.example.com", "*.example.com") and warnings_of("10.0.0.2", "10.0.0.1")

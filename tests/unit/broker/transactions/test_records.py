@@ -28,12 +28,12 @@ from penstock.messages.transactions.listing import TransactionState
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
-from tests.support.kafka_json import told_record
+from tests.support.kafka_json import json_record
 from tests.support.transaction_core import T0_MS
 
 HERE = Path(__file__).parent
 LOG = (HERE / "kafka_4_3_1.log").read_bytes()
-TOLD = [json.loads(line) for line in (HERE / "kafka_4_3_1.jsonl").read_text().splitlines()]
+PRINTED = [json.loads(line) for line in (HERE / "kafka_4_3_1.jsonl").read_text().splitlines()]
 WRITTEN = read_records(LOG)
 FULL = TransactionMetadata(
     "t",
@@ -52,8 +52,8 @@ FULL = TransactionMetadata(
 
 
 def test_each_record_says_what_kafkas_own_tool_reads_in_it() -> None:
-    told = [told_record(*record, RECORDS) for one in WRITTEN if (record := RECORDS.decode(one.key, one.value))]
-    assert told == TOLD
+    rows = [json_record(*record, RECORDS) for one in WRITTEN if (record := RECORDS.decode(one.key, one.value))]
+    assert rows == PRINTED
 
 
 def test_a_record_of_kafka_is_written_with_the_same_bytes() -> None:
@@ -69,16 +69,16 @@ def test_a_record_of_kafka_is_written_with_the_same_bytes() -> None:
 
 def test_the_log_is_read_by_its_last_records() -> None:
     part = read_transaction_log(LOG, 0)
-    assert (part.next_offset, part.read, part.unknown, part.transactional) == (len(TOLD), len(TOLD), 0, 0)
+    assert (part.next_offset, part.read, part.unknown, part.transactional) == (len(PRINTED), len(PRINTED), 0, 0)
     assert [key.transactional_id for key, _ in part.records] == list(
-        dict.fromkeys(told[0]["data"]["transactionalId"] for told in TOLD)
+        dict.fromkeys(row[0]["data"]["transactionalId"] for row in PRINTED)
     )
     assert {value.state for _, value in part.records} <= {
         TransactionState.COMPLETE_COMMIT,
         TransactionState.COMPLETE_ABORT,
         TransactionState.EMPTY,
     }
-    assert read_transaction_log(LOG, len(TOLD) - 1).read == 1
+    assert read_transaction_log(LOG, len(PRINTED) - 1).read == 1
 
 
 @pytest.mark.parametrize("state", list(STATUS))

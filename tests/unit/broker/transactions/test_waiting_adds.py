@@ -25,7 +25,7 @@ class Here(TransactionsHere):
 
     def __init__(self, version: int = 2) -> None:
         super().__init__()
-        self.told: dict[str, Any] = {}
+        self.answered: dict[str, Any] = {}
         first = self.init()
         self.add(first, P0, version=version)
         given = self.end(first, version=version)
@@ -33,14 +33,16 @@ class Here(TransactionsHere):
 
     def take(self, decide: Any) -> Turn:
         turn = super().take(decide)
-        self.__dict__.setdefault("told", {}).update((who, given) for who, given in turn.answers if isinstance(who, str))
+        self.__dict__.setdefault("answered", {}).update(
+            (who, given) for who, given in turn.answers if isinstance(who, str)
+        )
         return turn
 
     def submit(self, who: str, request: Any) -> None:
         self.take(lambda turn: self.shard.handle(turn, who, request, CLIENT))
 
     def error_of(self, who: str) -> ApiError | None:
-        answer = self.told[who]
+        answer = self.answered[who]
         assert isinstance(answer, AddPartitionsToTxnResponse)
         return answer.transactions[0].partitions[0].error
 
@@ -54,7 +56,7 @@ def test_the_end_of_one_and_the_begin_of_the_next_are_one_turn(version: int) -> 
     here = Here(version)
     here.submit("next", here.adds(here.producer, version=version))
     here.submit("of another leader", here.adds(here.producer, version=version))
-    assert "next" not in here.told and here.state() == "PrepareCommit"
+    assert "next" not in here.answered and here.state() == "PrepareCommit"
     (end,) = here.sender.sent
     written = MarkersWritten("t", end.producer_id, end.producer_epoch, end.decided_ms)
     turn = here.take(lambda turn: here.shard.handle(turn, "sender", written, CLIENT))
@@ -67,7 +69,7 @@ def test_markers_that_take_long_have_the_producer_ask_again() -> None:
     here = Here()
     here.submit("next", here.adds(here.producer))
     here.wait(WAIT_MS - 1)
-    assert "next" not in here.told
+    assert "next" not in here.answered
     here.wait(1)
     assert isinstance(here.error_of("next"), ConcurrentTransactionsError)
     here.markers_written()
@@ -79,10 +81,10 @@ def test_a_group_is_added_so_too() -> None:
     here = Here()
     here.submit("group", AddOffsetsToTxnRequest("t", *here.producer, "g", waits=True))
     here.submit("of a former epoch", AddOffsetsToTxnRequest("t", here.producer[0], 0, "g", waits=True))
-    assert "group" not in here.told
+    assert "group" not in here.answered
     here.markers_written()
-    assert here.told["group"] == AddOffsetsToTxnResponse()
-    assert isinstance(here.told["of a former epoch"], ProducerFencedError)
+    assert here.answered["group"] == AddOffsetsToTxnResponse()
+    assert isinstance(here.answered["of a former epoch"], ProducerFencedError)
 
 
 def test_who_does_not_say_that_it_waits_and_who_would_hold_up_others_is_told_at_once() -> None:
@@ -99,7 +101,7 @@ def test_only_so_many_wait() -> None:
     here = Here()
     for number in range(OF_ID_MAX + 1):
         here.submit(f"{number}", here.adds(here.producer))
-    assert list(here.told)[-1] == f"{OF_ID_MAX}"
+    assert list(here.answered)[-1] == f"{OF_ID_MAX}"
     assert isinstance(here.error_of(f"{OF_ID_MAX}"), ConcurrentTransactionsError)
     here.markers_written()
     assert all(here.error_of(f"{number}") is None for number in range(OF_ID_MAX))

@@ -166,5 +166,5 @@ def test_the_records_of_the_others_are_printed(capfdbinary: Any) -> None:
         consume.consume(["t"], from_beginning=True, count=1, exit_at_end=True, bootstrap=cluster.bootstrap)
     printed = capfdbinary.readouterr()
     assert printed.out == b"v\n"
-    told = b"t-1 cannot be read now: it has no leader now. The other partitions are read"
-    assert [line for line in printed.err.splitlines() if line.startswith(b"t-")] == [told]  # others write there, too
+    found = b"t-1 cannot be read now: it has no leader now. The other partitions are read"
+    assert [line for line in printed.err.splitlines() if line.startswith(b"t-")] == [found]  # others write there, too

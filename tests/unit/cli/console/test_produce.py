@@ -130,14 +130,14 @@ class TypedByHand:
     """Gives one line, and ends only when somebody has been told something."""
 
     def __init__(self) -> None:
-        self.told = threading.Event()
+        self.is_shown = threading.Event()
         self._reads = 0
 
     def read1(self, _size: int) -> bytes:
         self._reads += 1
         if self._reads == 1:
             return b"the line\n"
-        assert self.told.wait(60), "nobody was told while the input was open"
+        assert self.is_shown.wait(60), "nobody was told while the input was open"
         return b""
 
     read = read1
@@ -148,7 +148,7 @@ def test_a_line_that_fails_is_told_while_the_input_is_open(monkeypatch: pytest.M
 
     def note(text: str) -> None:
         notes.append(text)
-        typed.told.set()
+        typed.is_shown.set()
 
     monkeypatch.setattr(produce, "note", note)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=typed))
@@ -181,7 +181,7 @@ def test_a_refusal_is_told_once_and_while_the_input_is_open_if_that_does_not_end
         assert not notes and caught.value.__notes__ == ["0 records were acked"]
 
         typed = TypedByHand()
-        monkeypatch.setattr(produce, "note", lambda text: (notes.append(text), typed.told.set()))
+        monkeypatch.setattr(produce, "note", lambda text: (notes.append(text), typed.is_shown.set()))
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=typed))
         monkeypatch.setattr(produce, "REFUSAL_SHOWN_S", 0)
         with pytest.raises(TopicAuthorizationFailedError, match="as said above"):
@@ -223,10 +223,10 @@ class Interrupted:
 
 
 def test_ctrl_c_says_that_what_was_sent_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+    heard: list[str] = []
 
     def note(text: str) -> None:
-        told.append(text)
+        heard.append(text)
         cluster.silence(0, on=False)
         cluster.break_streams(0)  # the producer sends the records once more, and may close then
 
@@ -237,7 +237,7 @@ def test_ctrl_c_says_that_what_was_sent_is_waited_for(monkeypatch: pytest.Monkey
         cluster.silence(0)
         with pytest.raises(KeyboardInterrupt):
             produce.produce("t", bootstrap=cluster.bootstrap)
-    assert told == ["penstock: waiting for 3 records to be acked; Ctrl-C again to give up"]
+    assert heard == ["penstock: waiting for 3 records to be acked; Ctrl-C again to give up"]
 
 
 def test_ctrl_c_says_nothing_where_nothing_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,6 +275,6 @@ def test_failures_are_told_by_their_lines_and_not_without_end(capsys: pytest.Cap
     report = produce.FailureReport()
     for _ in range(1_000):
         report.watch(Failed(), 5)  # type: ignore[arg-type]
-    told = capsys.readouterr().err.splitlines()
-    assert told[1] == "penstock: some of the lines 6 to 10 failed: INVALID_RECORD: no key"
-    assert len(told) == produce.FAILURES_SHOWN_MAX + 1 and "more lines failed" in told[-1]
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[1] == "penstock: some of the lines 6 to 10 failed: INVALID_RECORD: no key"
+    assert len(printed) == produce.FAILURES_SHOWN_MAX + 1 and "more lines failed" in printed[-1]

@@ -33,24 +33,24 @@ def report(log: Sequence[int], table: Sequence[int] | None = None, acked: int = 
     return Report(Text(Path("."), (), 0), 3, sent, counts, crash, crash, sums(log), rows, seconds)
 
 
-def failed(told: Report) -> set[str]:
-    return {name.partition(",")[0] for name, holds in told.checks().items() if not holds}
+def failed(made: Report) -> set[str]:
+    return {name.partition(",")[0] for name, holds in made.checks().items() if not holds}
 
 
 def test_a_log_and_a_table_as_they_were_sent_are_right_though_lines_repeat() -> None:
-    for told in (report([0, 1, 2, 3]), report([0, 1, 2, 3], [0, 1, 2, 3])):
-        assert told.ok and told.lost == 0 and told.as_json()["duplicates_by_retry"] == 0
+    for made in (report([0, 1, 2, 3]), report([0, 1, 2, 3], [0, 1, 2, 3])):
+        assert made.ok and made.lost == 0 and made.as_json()["duplicates_by_retry"] == 0
 
 
 @pytest.mark.parametrize("log", [[0, 1], [0, 2, 3], [2, 3], []])
 def test_lines_that_are_missing_are_lost(log: list[int]) -> None:
-    told = report(log)
-    assert failed(told) == {"nothing lost", "checksum out = in"} and told.lost == len(TEXT) - len(log)
+    made = report(log)
+    assert failed(made) == {"nothing lost", "checksum out = in"} and made.lost == len(TEXT) - len(log)
 
 
 def test_a_batch_that_was_sent_twice_is_counted_and_is_a_failure() -> None:
-    told = report([0, 1, 0, 1, 2, 3])
-    assert failed(told) == {"nothing twice", "checksum out = in"} and told.as_json()["duplicates_by_retry"] == 2
+    made = report([0, 1, 0, 1, 2, 3])
+    assert failed(made) == {"nothing twice", "checksum out = in"} and made.as_json()["duplicates_by_retry"] == 2
 
 
 def test_a_line_that_came_twice_does_not_hide_one_that_is_lost() -> None:

@@ -19,8 +19,8 @@ class FakeFuture:
     def exception(self, timeout: float) -> PenstockError | None:
         return self._failure
 
-    def add_done_callback(self, told: Any) -> None:
-        told(self)
+    def add_done_callback(self, on_done: Any) -> None:
+        on_done(self)
 
 
 class FakeProducer:

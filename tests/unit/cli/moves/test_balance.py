@@ -29,11 +29,11 @@ def test_a_balance_evens_replicas_and_leaders_and_a_second_one_does_nothing(
     assert set(cluster.counts().values()) == {8}
     leaders = [info.leader_id for info in cluster.partitions.values()]
     assert [leaders.count(id_) for id_ in (1, 2, 3)] == [4, 4, 4]
-    told = json.loads(capsys.readouterr().out)
-    assert told["performed"] and told["failed"] == []
-    assert (told["replicas_moved"], told["bytes_to_copy"]) == (8, 80)
-    assert told["before"]["spread"] == {"replicas": 12, "leaders": 12, "size_bytes": 120}
-    assert told["after"]["spread"] == {"replicas": 0, "leaders": 0, "size_bytes": 0}
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["performed"] and printed["failed"] == []
+    assert (printed["replicas_moved"], printed["bytes_to_copy"]) == (8, 80)
+    assert printed["before"]["spread"] == {"replicas": 12, "leaders": 12, "size_bytes": 120}
+    assert printed["after"]["spread"] == {"replicas": 0, "leaders": 0, "size_bytes": 0}
     begun = len(cluster.begun)
     balance.balance()
     assert len(cluster.begun) == begun and "nothing to do" in capsys.readouterr().err
@@ -41,9 +41,9 @@ def test_a_balance_evens_replicas_and_leaders_and_a_second_one_does_nothing(
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     balance.balance(dry_run=True)
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     assert not cluster.begun and cluster.counts() == {1: 12, 2: 12, 3: 0}
-    assert "8 replicas of 8 partitions move" in told.err and "1\t-\t12\t12\t120\t8\t4\t80" in told.out
+    assert "8 replicas of 8 partitions move" in printed.err and "1\t-\t12\t12\t120\t8\t4\t80" in printed.out
 
 
 def test_only_some_partitions_move_at_a_time(cluster: FakeCluster) -> None:
@@ -132,8 +132,8 @@ def test_a_partition_that_has_changed_since_the_plan_was_made_is_left_alone(
     assert performing.perform(cluster, plan, moving_max=2).failed == {}  # type: ignore[arg-type]
     info = cluster.partitions[last]
     assert (info.replicas, info.leader_id) == ((3, leader_id), leader_id), "no election either"
-    told = capsys.readouterr().err
-    assert f"{last} has changed since the plan was made" in told and "7 of 8 partitions moved" in told
+    printed = capsys.readouterr().err
+    assert f"{last} has changed since the plan was made" in printed and "7 of 8 partitions moved" in printed
 
 
 def test_an_order_of_replicas_that_is_old_is_left_alone_and_copies_nothing(
@@ -181,11 +181,11 @@ def test_a_move_that_ended_elsewhere_is_a_failure_and_not_counted(
         )
     with pytest.raises(typer.Exit) as exit_:
         balance.balance(as_json=True)
-    told = capsys.readouterr()
-    (row,) = json.loads(told.out)["failed"]
+    printed = capsys.readouterr()
+    (row,) = json.loads(printed.out)["failed"]
     assert exit_.value.exit_code == 1 and (row["topic"], row["partition"]) == (tp.topic, tp.partition)
     assert f"and not {list(move.after)}: its move was cancelled, or another" in row["error"]
-    assert "7 of 8 partitions moved" in told.err
+    assert "7 of 8 partitions moved" in printed.err
 
 
 def test_a_plan_ends_where_a_broker_that_gets_replicas_goes_out_of_service(cluster: FakeCluster) -> None:

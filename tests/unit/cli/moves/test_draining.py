@@ -31,15 +31,15 @@ def test_a_drain_takes_everything_off_a_broker(cluster: FakeCluster, capsys: pyt
     brokers.drain(1)
     assert cluster.counts() == {1: 0, 2: 12, 3: 12}
     assert not any(info.leader_id == 1 for info in cluster.partitions.values())
-    told = capsys.readouterr().err
-    assert "broker 1 has no replicas: stop it" in told and "broker 1 stays cordoned" in told
+    printed = capsys.readouterr().err
+    assert "broker 1 has no replicas: stop it" in printed and "broker 1 stays cordoned" in printed
     assert cluster.cordoned == {1: "*"}
 
 
 def test_a_drain_that_is_only_shown_changes_nothing(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     brokers.drain(1, dry_run=True, as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert told["replicas_moved"] == 12 and not told["performed"] and not cluster.begun
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["replicas_moved"] == 12 and not printed["performed"] and not cluster.begun
 
 
 def test_a_topic_that_is_created_during_a_drain_is_moved_too(
@@ -73,9 +73,9 @@ def test_a_drain_waits_for_what_somebody_else_moves_off_the_broker(
 ) -> None:
     cluster.begin(FIRST, (3, 2), looks=200)
     brokers.drain(1)
-    told = capsys.readouterr().err
-    assert "somebody else moves" in told and cluster.counts()[1] == 0
-    assert "1 partitions still move, one is t-0" in told and "`penstock reassignments delete t -p 0`" in told
+    printed = capsys.readouterr().err
+    assert "somebody else moves" in printed and cluster.counts()[1] == 0
+    assert "1 partitions still move, one is t-0" in printed and "`penstock reassignments delete t -p 0`" in printed
 
 
 @pytest.mark.parametrize("fenced", [[1], []])
@@ -96,8 +96,8 @@ def test_a_move_to_other_brokers_too_goes_on_without_the_drained_one(
     made = asked_by_commands(monkeypatch, FakeCluster((1, 2, 3, 4), [(2, 3)], fenced=[1]))
     made.begin(FIRST, (1, 2, 4), looks=FOREVER)
     brokers.drain(1)
-    told = capsys.readouterr().err
-    assert "t-0: its move goes on to the replicas [2, 4], without broker 1" in told
+    printed = capsys.readouterr().err
+    assert "t-0: its move goes on to the replicas [2, 4], without broker 1" in printed
     assert made.partitions[FIRST].adding_replicas == (4,)
 
 
@@ -128,8 +128,8 @@ def test_a_drain_ends_where_a_move_waits_for_a_broker_that_is_out_of_service(
     with pytest.raises(waiting.MoveStuckError, match=r"t-0 is being moved to broker 4, which is out of") as stuck:
         brokers.drain(1)
     assert "`penstock reassignments delete t -p 0`" in str(stuck.value) and "for 60 s" in str(stuck.value)
-    told = capsys.readouterr().err
-    assert 10 <= told.count("the cluster: out of service: broker 4") <= 12, "every five seconds for a minute"
+    printed = capsys.readouterr().err
+    assert 10 <= printed.count("the cluster: out of service: broker 4") <= 12, "every five seconds for a minute"
     assert made.counts()[1] == 1, "the others have moved"
 
 
@@ -138,8 +138,8 @@ def test_a_drain_is_done_where_the_broker_is_empty_though_a_leader_could_not_be_
 ) -> None:
     cluster.not_electable[FIRST] = PreferredLeaderNotAvailableError("t-0: its first replica is not in sync")
     brokers.drain(1)
-    told = capsys.readouterr().err
-    assert "t-0: its first replica is not in sync" in told and "broker 1 has no replicas" in told
+    printed = capsys.readouterr().err
+    assert "t-0: its first replica is not in sync" in printed and "broker 1 has no replicas" in printed
     assert cluster.counts()[1] == 0
 
 
@@ -178,8 +178,10 @@ def test_a_drain_that_is_interrupted_takes_its_own_cordon_back_and_no_earlier_on
     with pytest.raises(KeyboardInterrupt):
         brokers.drain(1)
     assert (cluster.cordoned.get(1) or None) == before
-    told = capsys.readouterr().err
-    assert ("broker 1 stays cordoned, as it was before" if before == "*" else "broker 1 is no longer cordoned") in told
+    printed = capsys.readouterr().err
+    assert (
+        "broker 1 stays cordoned, as it was before" if before == "*" else "broker 1 is no longer cordoned"
+    ) in printed
 
 
 @pytest.mark.parametrize("error", [InvalidConfigError("unknown"), ClusterAuthorizationFailedError("not you")])

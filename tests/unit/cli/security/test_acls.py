@@ -138,9 +138,9 @@ def test_a_role_is_taken_away_by_the_words_that_gave_it(admin: FakeAdmin) -> Non
 
 def test_the_roles_are_shown_with_what_each_right_is_for(capsys: pytest.CaptureFixture[str]) -> None:
     command.list_roles(as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert list(dict.fromkeys(one["role"] for one in told)) == list(ROLES)
-    (ids,) = [one for one in told if one["role"] == "spark-sink" and one["resource"] == "transactional id"]
+    printed = json.loads(capsys.readouterr().out)
+    assert list(dict.fromkeys(one["role"] for one in printed)) == list(ROLES)
+    (ids,) = [one for one in printed if one["role"] == "spark-sink" and one["resource"] == "transactional id"]
     assert (ids["operation"], ids["name"]) == ("Write", "penstock.batch:") and ids["for"]
     assert command.complete_role("spark-si") == ["spark-sink", "spark-sink-at-least-once"]
     command.list_roles()
@@ -153,8 +153,8 @@ def test_what_is_listed_concerns_the_resources(admin: FakeAdmin, capsys: pytest.
     command.add("User:bob", ["read"], topics=["other"])
     capsys.readouterr()
     command.list_acls(topics=["orders"], as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert {(one["pattern"], one["name"]) for one in told} == {
+    printed = json.loads(capsys.readouterr().out)
+    assert {(one["pattern"], one["name"]) for one in printed} == {
         ("literal", "orders"),
         ("literal", "*"),
         ("prefixed", "ord"),
@@ -199,8 +199,8 @@ def test_a_right_is_tried_and_what_decides_is_shown(admin: FakeAdmin, capsys: py
     command.add(ANNA, ["describe"], topics=["orders"], deny=True)
     capsys.readouterr()
     assert tried(ANNA, "read", topics=["orders"], as_json=True) == 0
-    (told,) = json.loads(capsys.readouterr().out)
-    assert told["answer"] == "allowed" and "topic prefix 'ord'" in told["because of"]
+    (printed,) = json.loads(capsys.readouterr().out)
+    assert printed["answer"] == "allowed" and "topic prefix 'ord'" in printed["because of"]
     assert tried(ANNA, "describe", topics=["orders", "ordinary"], as_json=True) == 1
     assert [one["answer"] for one in json.loads(capsys.readouterr().out)] == ["refused", "allowed"]
     assert tried("User:bob", "read", topics=["orders"]) == 1

@@ -62,8 +62,8 @@ def test_a_partition_is_described_with_the_error_that_only_its_leader_knows(clus
             (topic,) = cluster.frozen_metadata[leader].topics
             (own,) = (p for p in topic.partitions if p.leader_id == leader)
             own.error.CopyFrom(encode_error(LeaderNotAvailableError(f"rotten on {leader}")))
-        told = [str(partition.error) for partition in admin.describe_topic("t").partitions]
-        assert sorted(told) == ["rotten on 1", "rotten on 2", "rotten on 3"]
+        answer = [str(partition.error) for partition in admin.describe_topic("t").partitions]
+        assert sorted(answer) == ["rotten on 1", "rotten on 2", "rotten on 3"]
         errors = {leader: [p.error for p in topic.partitions] for leader, topic in described(admin).items()}
         assert [len([error for error in found if error]) for found in errors.values()] == [3, 1]
 
@@ -86,8 +86,8 @@ def test_a_partition_is_not_described_with_the_error_of_another_topic_or_of_an_o
                 answer.topics[0].topic_id = "of the topic that had the name before"
             elif leader == 2:
                 own.leader_epoch -= 1
-        told = [str(partition.error) for partition in admin.describe_topic("t").partitions]
-        assert told == ["None", "None", "rotten on 3"]
+        found = [str(partition.error) for partition in admin.describe_topic("t").partitions]
+        assert found == ["None", "None", "rotten on 3"]
 
 
 def test_a_topic_created_again_after_a_lost_answer_may_be_the_calls_own() -> None:

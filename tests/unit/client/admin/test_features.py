@@ -88,8 +88,8 @@ def test_the_command_says_what_was_done_and_what_hinders(
     features.upgrade(["metadata.version=2"], dry_run=True, bootstrap=cluster.bootstrap)
     assert capsys.readouterr().out == "metadata.version would be upgraded to 2\n"
     features.upgrade(release_version="0.3.0", bootstrap=cluster.bootstrap, as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert {one["feature"]: one["level"] for one in told["changes"]} == {"group.version": 2, "metadata.version": 2}
+    printed = json.loads(capsys.readouterr().out)
+    assert {one["feature"]: one["level"] for one in printed["changes"]} == {"group.version": 2, "metadata.version": 2}
     features.upgrade(["metadata.version=2"], bootstrap=cluster.bootstrap)
     assert capsys.readouterr().out == "metadata.version is 2 already\n"
     features.downgrade(release_version="0.2.0", bootstrap=cluster.bootstrap)
@@ -99,15 +99,15 @@ def test_the_command_says_what_was_done_and_what_hinders(
     cluster.supported = 1
     with pytest.raises(typer.Exit):
         features.upgrade(["metadata.version=2"], dry_run=True, bootstrap=cluster.bootstrap)
-    told_lines = capsys.readouterr()
-    assert "node 1 is too old" in told_lines.out and "it would be refused" in told_lines.err
+    printed = capsys.readouterr()
+    assert "node 1 is too old" in printed.out and "it would be refused" in printed.err
     with pytest.raises(typer.Exit):
         features.upgrade(["metadata.version=2"], dry_run=True, bootstrap=cluster.bootstrap, as_json=True)
     assert json.loads(capsys.readouterr().out)["hindrances"][0]["node_id"] == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "release", "told"),
+    ("given", "release", "expected"),
     [
         (None, "", "name levels by"),
         (["a=1"], "0.3.0", "name levels by"),
@@ -122,9 +122,9 @@ def test_the_command_says_what_was_done_and_what_hinders(
 )
 @pytest.mark.parametrize("command", [features.upgrade, features.downgrade])
 def test_words_that_name_no_level_are_refused(
-    cluster: FakeCluster, command: Callable[..., None], given: list[str] | None, release: str, told: str
+    cluster: FakeCluster, command: Callable[..., None], given: list[str] | None, release: str, expected: str
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=expected):
         command(given, release_version=release, bootstrap=cluster.bootstrap)
 
 

@@ -174,5 +174,7 @@ def test_an_assignment_waits_a_bounded_time_for_a_leader_that_hangs_and_the_log_
 
     with caplog.at_level("WARNING"):
         with_bench({0: 1, 1: 2}, story, hung=2)
-    told = f"{BAD}: where the log ends is not known after {PLACED_MS} ms; reading begins at the end that it tells later"
-    assert told in caplog.messages
+    message = (
+        f"{BAD}: where the log ends is not known after {PLACED_MS} ms; reading begins at the end that it tells later"
+    )
+    assert message in caplog.messages

@@ -180,14 +180,16 @@ def test_a_dry_run_shows_what_is_there_and_changes_nothing(
     cluster.has_dynamic_quorum = False
     quorum.make_dynamic(bootstrap=cluster.bootstrap, dry_run=True)
     assert capsys.readouterr().out.splitlines()[1:] == ["1\tnot said yet\tFalse"]
-    told = []
+    heard = []
     for dynamic, voter in ((False, NEW), (True, NEW), (True, f"1@h:1:{disk_of(9)}")):
         cluster.has_dynamic_quorum = dynamic
         quorum.add_voter(voter, bootstrap=cluster.bootstrap, dry_run=True)
         shown = capsys.readouterr()
         assert shown.out == f"voter {voter} would be added\n"
-        told.append(shown.err)
-    assert all(words in text for words, text in zip(("static", "start it first", "remove it first"), told, strict=True))
+        heard.append(shown.err)
+    assert all(
+        words in text for words, text in zip(("static", "start it first", "remove it first"), heard, strict=True)
+    )
     assert list(cluster.voters) == [1]
 
 

@@ -85,12 +85,12 @@ CASES = [
 def test_a_wrong_argument_is_named_with_what_to_write() -> None:
     with FakeCluster(1) as cluster:
         cluster.create_topic("t")
-        for client, call, kind, told in CASES:
+        for client, call, kind, message in CASES:
             with client(cluster.bootstrap) as made:
                 subject = reading(made) if isinstance(made, Consumer) else made
                 with pytest.raises(kind) as met:
                     call(subject)
-            assert told in str(met.value)
+            assert message in str(met.value)
 
 
 @pytest.mark.parametrize("nodes", ["3", 1.0, True, 0])

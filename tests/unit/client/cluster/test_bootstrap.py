@@ -77,8 +77,8 @@ def test_a_listener_for_nodes_is_told_to_be_no_client_listener() -> None:
     server = grpc.server(ThreadPoolExecutor(1))
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
-    told = f"{address}: this is not a client listener, or the node is older than this client: "
-    with Admin(address, bootstrap_timeout_ms=2_000) as admin, pytest.raises(BootstrapError, match=told):
+    message = f"{address}: this is not a client listener, or the node is older than this client: "
+    with Admin(address, bootstrap_timeout_ms=2_000) as admin, pytest.raises(BootstrapError, match=message):
         admin.list_topics()
     server.stop(None).wait()
 

@@ -72,13 +72,13 @@ def test_a_partition_without_a_leader_is_told_with_what_the_cluster_says_of_it()
     async def call(connection: Any, questions: Sequence[LeaderQuestion[int]], left_ms: int) -> Sequence[Answer[str]]:
         raise AssertionError("there is nobody to ask")
 
-    for why, told in (
+    for why, message in (
         (None, "t-0 has no leader now"),
         ("no leader: start broker 7", "t-0 has no leader: start broker 7"),
     ):
         cluster.learn(leader=NO_LEADER, epoch=1, error=None if why is None else LeaderNotAvailableError(why))
         answers = run_virtual(ask_leaders_once(cluster, {TP: 1}, call, 60_000))
-        assert str(answers.failed[TP]) == told
+        assert str(answers.failed[TP]) == message
 
 
 def test_an_answer_about_another_partition_counts_for_none() -> None:

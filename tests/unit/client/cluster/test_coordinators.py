@@ -184,8 +184,8 @@ def cut_off(nodes: FakeNodes, node_id: int, error: ApiError | None = None) -> No
     def find(asked_id: int, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
         if asked_id != node_id:
             return before(asked_id, request)  # type: ignore[no-any-return]
-        told = FoundCoordinator("", node_id) if error is None else FoundCoordinator("", error=error)
-        return FindCoordinatorResponse(tuple(replace(told, key=key) for key in request.keys))
+        answer = FoundCoordinator("", node_id) if error is None else FoundCoordinator("", error=error)
+        return FindCoordinatorResponse(tuple(replace(answer, key=key) for key in request.keys))
 
     nodes.cluster.groups._find_coordinator = find  # type: ignore[method-assign]
 

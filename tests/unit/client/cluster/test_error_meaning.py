@@ -32,19 +32,19 @@ def test_after_a_disk_error_another_may_lead_and_the_write_may_stand() -> None:
 
 
 def test_the_error_that_a_server_told_says_why_when_the_last_attempt_had_no_answer_in_time() -> None:
-    told = ServerErrors[str]()
+    reported = ServerErrors[str]()
     late = RequestTimedOutError("no answer within 1 ms")
     for outcome in (CoordinatorLoadInProgressError("it loads"), NotEnoughReplicasError("few"), late, late):
-        told.note("a", outcome)
-    found = told.for_user("a", late)
+        reported.note("a", outcome)
+    found = reported.for_user("a", late)
     assert isinstance(found, NotEnoughReplicasError) and found.__cause__ is late
     assert str(found) == "few; the last attempt had no answer: no answer within 1 ms"
     assert not found.nothing_written, "the last attempt may have written"
-    told.note("a", error_for(RequestTimedOutError.code, "no leader"))
-    assert str(told.for_user("a", late)) == "no leader; the last attempt had no answer: no answer within 1 ms"
-    told.note("b", CoordinatorLoadInProgressError("it loads"))
-    told.note("c", late)
-    assert isinstance(told.of_any(late), CoordinatorLoadInProgressError) and told.for_user("c", late) is late
+    reported.note("a", error_for(RequestTimedOutError.code, "no leader"))
+    assert str(reported.for_user("a", late)) == "no leader; the last attempt had no answer: no answer within 1 ms"
+    reported.note("b", CoordinatorLoadInProgressError("it loads"))
+    reported.note("c", late)
+    assert isinstance(reported.of_any(late), CoordinatorLoadInProgressError) and reported.for_user("c", late) is late
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_the_error_that_a_server_told_says_why_when_the_last_attempt_had_no_answ
     ],
 )
 def test_any_other_last_error_stays_as_it_is(last: PenstockError) -> None:
-    told = ServerErrors[str]()
+    reported = ServerErrors[str]()
     for outcome in (CoordinatorLoadInProgressError("it loads"), last):
-        told.note("a", outcome)
-    assert told.for_user("a", last) is last and told.of_any(last) is last
+        reported.note("a", outcome)
+    assert reported.for_user("a", last) is last and reported.of_any(last) is last
     is_of_a_server = isinstance(last, ApiError) and not isinstance(last, NetworkError)
-    assert (told.of_any(late := RequestTimedOutError("late")) is late) is not is_of_a_server
+    assert (reported.of_any(late := RequestTimedOutError("late")) is late) is not is_of_a_server

@@ -229,11 +229,11 @@ def test_what_a_node_answers_is_told_before_the_silence_of_the_others(left_ms: i
 
 def test_what_a_node_told_is_the_error_when_the_deadline_cuts_its_next_answer_off() -> None:
     async def story(bench: Bench) -> None:
-        told = [ReplicaNotAvailableError("this broker is behind") for _ in bench.cluster.bootstrap]
+        answers = [ReplicaNotAvailableError("this broker is behind") for _ in bench.cluster.bootstrap]
 
         async def ask(connection: Connection, timeout_ms: int) -> None:
-            if told:
-                raise told.pop()
+            if answers:
+                raise answers.pop()
             await asyncio.sleep(timeout_ms / 1000)
             raise RequestTimedOutError(f"{connection.endpoint} is late")
 

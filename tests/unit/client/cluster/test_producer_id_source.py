@@ -23,7 +23,7 @@ class Cluster:
         self.given: list[ProducerIdAndEpoch] = []
         self.errors: list[tuple[PenstockError, bool]] = []
         self.source = ProducerIdSource(
-            self.ask, Backoff(100, 1_000, Random(0)), self.given.append, lambda *told: self.errors.append(told)
+            self.ask, Backoff(100, 1_000, Random(0)), self.given.append, lambda *outcome: self.errors.append(outcome)
         )
 
     async def ask(self) -> ProducerIdAndEpoch:
@@ -54,8 +54,8 @@ def test_a_refusal_that_no_retry_mends_ends_it_until_somebody_asks_again() -> No
         cluster = Cluster(error, ID)
         cluster.source.ask_soon()
         await asyncio.sleep(10)
-        ((told, is_final),) = cluster.errors
-        assert str(told).startswith("an older broker; set enable_idempotence=False") and is_final and cluster.asked == 1
+        ((last, is_final),) = cluster.errors
+        assert str(last).startswith("an older broker; set enable_idempotence=False") and is_final and cluster.asked == 1
         cluster.source.ask_soon()
         await asyncio.sleep(1)
         assert cluster.given == [ID]

@@ -108,8 +108,8 @@ def test_a_reason_of_a_cluster_that_is_silent_now_is_not_told_as_if_it_were_true
     known = cache(-1)
     assert "start broker 2" in producer_waits([queue(FIRST)], known, acks=-1)[0].reason
     known.silence = lambda: "no broker answers now (host:9192: refused)"
-    for told in (known.why_offline(FIRST), producer_waits([queue(FIRST)], known, acks=-1)[0].reason):
-        assert "no broker answers now (host:9192: refused)" in told and "start broker 2" not in told
+    for why in (known.why_offline(FIRST), producer_waits([queue(FIRST)], known, acks=-1)[0].reason):
+        assert "no broker answers now (host:9192: refused)" in why and "start broker 2" not in why
     whole = cache(1)
     whole.note_epoch(FIRST, "id", 6)
     whole.silence = known.silence
@@ -120,8 +120,8 @@ def test_a_reason_of_a_broker_that_hears_no_quorum_is_not_told_as_if_it_were_tru
     known = cache(-1)
     topic = replace(known.topic("orders") or TopicInfo("orders"), metadata_age_ms=12_000)
     known.update(MetadataResponse("c", 1, known.brokers, (topic,), 2), 0)
-    told = known.why_offline(FIRST)
-    assert "has not heard from the quorum for 12 s" in told and "start broker 2" not in told
+    why = known.why_offline(FIRST)
+    assert "has not heard from the quorum for 12 s" in why and "start broker 2" not in why
 
 
 def test_a_client_is_told_of_the_silence_of_the_cluster_until_one_broker_answers_again() -> None:

@@ -47,13 +47,13 @@ def with_nodes(story: Callable[[FakeNodes, Callable[[], ClusterClient]], Awaitab
     run_virtual(run())
 
 
-@pytest.mark.parametrize("told", ["offset", "epoch"])
-def test_a_client_that_is_told_goes_past_the_broker_that_is_behind(told: str) -> None:
+@pytest.mark.parametrize("known", ["offset", "epoch"])
+def test_a_client_that_is_told_goes_past_the_broker_that_is_behind(known: str) -> None:
     async def story(nodes: FakeNodes, begin: Callable[[], ClusterClient]) -> None:
-        untold, cluster = begin(), begin()
-        await untold.refresh((TOPIC,))
-        assert untold.cache.leader(TP) == (1, 0), "the first answer wins, where nothing is known"
-        if told == "offset":
+        uninformed, cluster = begin(), begin()
+        await uninformed.refresh((TOPIC,))
+        assert uninformed.cache.leader(TP) == (1, 0), "the first answer wins, where nothing is known"
+        if known == "offset":
             cluster.cache.note_offset(nodes.cluster.cluster_id, nodes.cluster.heard_offset)
         else:
             cluster.cache.note_epoch(TP, nodes.topic_id, 1)
@@ -70,8 +70,8 @@ def test_where_only_the_broker_that_is_behind_answers_an_error_names_it_and_what
         cluster = begin()
         cluster.cache.note_epoch(TP, nodes.topic_id, 1)
         began_ms = virtual_clock().now_ms()
-        told = f"{nodes.bootstrap[0]} is behind: it has t-0 led by node 1 in epoch 0, and epoch 1 was seen before"
-        with pytest.raises(ReplicaNotAvailableError, match=told):
+        message = f"{nodes.bootstrap[0]} is behind: it has t-0 led by node 1 in epoch 0, and epoch 1 was seen before"
+        with pytest.raises(ReplicaNotAvailableError, match=message):
             await cluster.refresh((TOPIC,))
         assert virtual_clock().now_ms() - began_ms <= 2 * CONFIG.request_timeout_ms
 
@@ -111,11 +111,11 @@ def test_a_quorum_that_was_made_anew_from_an_older_log_is_believed_once_it_has_p
     """ops/procedures/lose-the-quorum.md says what to do: every broker lacks what only the lost voters had."""
 
     async def story(nodes: FakeNodes, begin: Callable[[], ClusterClient]) -> None:
-        lived_on, told = begin(), begin()
+        lived_on, informed = begin(), begin()
         await lived_on.refresh((TOPIC,))
         nodes.cluster.frozen_metadata.clear()
         seen = nodes.cluster.heard_offset + 10_000
-        for cluster in (lived_on, told):  # the second one by a checkpoint of Spark
+        for cluster in (lived_on, informed):  # the second one by a checkpoint of Spark
             cluster.cache.note_offset(nodes.cluster.cluster_id, seen)
             with pytest.raises(ReplicaNotAvailableError, match=f"and {seen} was seen before"):
                 await cluster.refresh((TOPIC,))
@@ -123,7 +123,7 @@ def test_a_quorum_that_was_made_anew_from_an_older_log_is_believed_once_it_has_p
         await begun_anew.refresh((TOPIC,))
         assert begun_anew.cache.leader(TP) == (2, 1)
         nodes.cluster.heard_offset = seen
-        for cluster in (lived_on, told):
+        for cluster in (lived_on, informed):
             await cluster.refresh((TOPIC,))
             assert cluster.cache.leader(TP) == (2, 1)
 

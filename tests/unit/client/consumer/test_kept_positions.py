@@ -143,9 +143,9 @@ def test_a_position_in_a_log_that_was_truncated_since_is_told() -> None:
         async with stage.consumer() as consumer:
             await consumer.assign([T0])
             await consumer.seek(T0, position)
-            with pytest.raises(LogTruncationError) as told:
+            with pytest.raises(LogTruncationError) as raised:
                 await consumer.poll(timeout_ms=10_000)
-            assert told.value.position == 10
+            assert raised.value.position == 10
 
     played(story)
 

@@ -136,9 +136,9 @@ def test_an_option_against_idempotence_switches_it_off_and_says_so(
 ) -> None:
     caplog.set_level("INFO")
     assert not producer_config(options).enable_idempotence
-    (told,) = caplog.messages
+    (logged,) = caplog.messages
     name, value = next(iter(options.items()))
-    assert told.startswith(f"the producer is not idempotent, because {name}={value!r}")
+    assert logged.startswith(f"the producer is not idempotent, because {name}={value!r}")
 
 
 @pytest.mark.parametrize("acks", ["all", "-1", -1])

@@ -122,6 +122,6 @@ def test_an_interruption_at_any_line_loses_nothing_and_repeats_nothing(way: str)
                 story.run()
                 story.world.once()
             except AssertionError as error:
-                told = f"interrupted at moment {at} of {count}, {way} goes on: {story.world.calls}"
-                raise AssertionError(told) from error
+                message = f"interrupted at moment {at} of {count}, {way} goes on: {story.world.calls}"
+                raise AssertionError(message) from error
         gc.collect()

@@ -63,8 +63,8 @@ class Runner:
         return made
 
     def run(self) -> ProcessingStatistics:
-        told: ProcessingStatistics = asyncio.run(self.made.run()) if self.is_async else self.made.run()
-        return told
+        outcome: ProcessingStatistics = asyncio.run(self.made.run()) if self.is_async else self.made.run()
+        return outcome
 
 
 MakeRunner = Callable[..., Runner]
@@ -93,9 +93,14 @@ def test_what_the_handler_returns_is_committed_with_the_offsets(runner: MakeRunn
             record.value or b""
         ]
 
-    told = runner(world, handler).run()
+    outcome = runner(world, handler).run()
     assert world.written == [Output("out", b"one"), Output("a", b"x", b"key"), Output("b", b"y")]
-    assert world.committed == {PLACE: 3} and (told.records, told.outputs, told.committed, told.aborted) == (3, 3, 2, 0)
+    assert world.committed == {PLACE: 3} and (outcome.records, outcome.outputs, outcome.committed, outcome.aborted) == (
+        3,
+        3,
+        2,
+        0,
+    )
 
 
 def test_records_without_an_output_are_committed_too(runner: MakeRunner) -> None:
@@ -109,9 +114,9 @@ def test_records_without_an_output_are_committed_too(runner: MakeRunner) -> None
 def test_a_batch_that_fails_for_now_is_processed_again(runner: MakeRunner, call: str, error: BaseException) -> None:
     world = world_of(b"1", b"2", b"3")
     world.fail(call, error, error)
-    told = runner(world).run()
+    outcome = runner(world).run()
     world.once()
-    assert told.records == 3
+    assert outcome.records == 3
     assert call == "commit" or world.clock.now_ms() >= 100, "a repetition waits"
 
 
@@ -166,9 +171,9 @@ def test_a_batch_is_committed_as_far_as_it_is_before_the_transaction_times_out(r
         world.clock.advance(20_000)
         return Output("out", record.value)
 
-    told = runner(world, slow, records_max=5).run()
+    outcome = runner(world, slow, records_max=5).run()
     world.once()
-    assert told.committed == 3, "of 60 s half may pass: two records, two, and one"
+    assert outcome.committed == 3, "of 60 s half may pass: two records, two, and one"
 
 
 def test_positions_behind_the_ends_of_transactions_are_committed(runner: MakeRunner) -> None:
@@ -251,13 +256,13 @@ def test_a_record_that_cannot_be_processed_goes_to_the_dead_letters_whole(runner
             raise LookupError("x" * 5_000)
         return Output("out", record.value)
 
-    told = runner(world, handler, dead_letters="dead").run()
+    outcome = runner(world, handler, dead_letters="dead").run()
     dead, good = world.written
     assert (dead.topic, dead.value, dead.key) == ("dead", b"1", b"k")
     headers: Any = dict(dead.headers or ())
     assert headers["penstock.dead.topic"] == b"in" and headers["penstock.dead.offset"] == b"0"
     assert len(headers["penstock.dead.error"] or b"") == ERROR_CHARACTERS_MAX
-    assert good.value == b"2" and (told.dead_letters, told.outputs) == (1, 2)
+    assert good.value == b"2" and (outcome.dead_letters, outcome.outputs) == (1, 2)
 
 
 class Outage:
@@ -278,9 +283,9 @@ class Outage:
 def test_an_outage_buries_nothing_however_long_it_is(runner: MakeRunner, error: Exception) -> None:
     world = World([b"1", b"2", b"3"], [b"4"])
     outage = Outage(world, 3_600_000, error)
-    told = runner(world, outage, dead_letters="dead").run()
+    outcome = runner(world, outage, dead_letters="dead").run()
     world.once()
-    assert told.dead_letters == 0 and told.retries > 100
+    assert outcome.dead_letters == 0 and outcome.retries > 100
     assert outage.calls[b"1"] < 3_600_000 // 8_000 + 20, "the wait grows to 10 s, less a fifth"
 
 
@@ -490,5 +495,5 @@ def test_what_a_new_group_skips_is_warned_of_once(runner: MakeRunner, caplog: py
     one = runner(World([b"a", b"b", b"c"]))
     one.consumer.states[PLACE].skips_what_is_there = True
     assert one.run().committed > 1
-    told = [record.getMessage() for record in caplog.records if "auto_offset_reset" in record.getMessage()]
-    assert len(told) == 1 and told[0].startswith("in-0: group ") and "auto_offset_reset='earliest'" in told[0]
+    logged = [record.getMessage() for record in caplog.records if "auto_offset_reset" in record.getMessage()]
+    assert len(logged) == 1 and logged[0].startswith("in-0: group ") and "auto_offset_reset='earliest'" in logged[0]

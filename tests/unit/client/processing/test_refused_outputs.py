@@ -82,9 +82,9 @@ def test_a_record_whose_output_no_broker_takes_is_a_dead_letter_and_all_others_a
     world = World(list(values))
     refusing(world, kind("no such record here"), b"37")
     worker = Worker(world, records_max=50, timestamp_ms=WALL_MS if kind is InvalidTimestampError else None)
-    told = worker.run()
+    outcome = worker.run()
     world.once()
-    assert worker.written_to("dead") == [b"37"] and told.dead_letters == 1
+    assert worker.written_to("dead") == [b"37"] and outcome.dead_letters == 1
     dead = next(output for output in world.written if output.topic == "dead")
     headers: Any = dict(dead.headers or ())
     assert headers["penstock.dead.error"].endswith(b": no such record here")
@@ -108,10 +108,10 @@ def test_clocks_that_are_apart_bury_nothing_and_everything_is_processed_once_the
     error = InvalidTimestampError("2 hours in the future")
     world.refusal = lambda output: error if output.topic == "out" and world.clock.now_ms() < agree_ms else None
     worker = Worker(world, records_max)
-    told = worker.run()
+    outcome = worker.run()
 
     world.once()
-    assert (told.dead_letters, len(worker.written_to("out"))) == (0, 6)
+    assert (outcome.dead_letters, len(worker.written_to("out"))) == (0, 6)
     assert max(worker.handled.values()) <= 20, "with a back-off"
 
 
@@ -119,9 +119,9 @@ def test_an_output_that_the_producer_does_not_take_is_a_dead_letter_in_the_same_
     world = World([b"1", b"2", b"3"])
     world.fail("send", MessageTooLargeError("the record has 2 MB"))
     worker = Worker(world, records_max=3)
-    told = worker.run()
+    outcome = worker.run()
     world.once()
-    assert worker.written_to("dead") == [b"1"] and (told.committed, told.aborted) == (1, 0)
+    assert worker.written_to("dead") == [b"1"] and (outcome.committed, outcome.aborted) == (1, 0)
     assert set(worker.handled.values()) == {1}
 
 
@@ -141,11 +141,11 @@ def test_of_a_record_with_several_outputs_nothing_is_written_where_one_is_refuse
     assert worker.written_to("out") == [b"2", b"2"] and worker.written_to("dead") == [b"1"]
 
 
-@pytest.mark.parametrize("is_told_late", [True, False])
-def test_without_dead_letters_it_ends_the_call_as_any_fault_of_a_record_does(is_told_late: bool) -> None:
+@pytest.mark.parametrize("is_refused_late", [True, False])
+def test_without_dead_letters_it_ends_the_call_as_any_fault_of_a_record_does(is_refused_late: bool) -> None:
     world = World([b"1", b"2"])
     error = MessageTooLargeError("2 MB")
-    if is_told_late:
+    if is_refused_late:
         refusing(world, error, b"1")
     else:
         world.fail("send", error)
@@ -154,16 +154,18 @@ def test_without_dead_letters_it_ends_the_call_as_any_fault_of_a_record_does(is_
     assert not world.committed and not world.written and not world.open
 
 
-@pytest.mark.parametrize("is_told_late", [True, False])
-def test_a_dead_letter_that_is_refused_itself_ends_the_call_and_its_record_is_the_next_one(is_told_late: bool) -> None:
+@pytest.mark.parametrize("is_refused_late", [True, False])
+def test_a_dead_letter_that_is_refused_itself_ends_the_call_and_its_record_is_the_next_one(
+    is_refused_late: bool,
+) -> None:
     world = World([b"1", b"2"])
-    if is_told_late:
+    if is_refused_late:
         world.refusal = lambda output: MessageTooLargeError("too large") if output.value == b"2" else None
     else:
         world.fail("send", MessageTooLargeError("a"), MessageTooLargeError("b"))
     with pytest.raises(ProcessingError, match=r"its dead letter is refused, too.*Let topic 'dead' take"):
         Worker(world, records_max=2).run()
-    assert not world.open and world.committed == ({TopicPartition("in", 0): 1} if is_told_late else {})
+    assert not world.open and world.committed == ({TopicPartition("in", 0): 1} if is_refused_late else {})
 
 
 def test_an_error_of_the_program_buries_nothing_and_is_not_repeated_for_ever() -> None:

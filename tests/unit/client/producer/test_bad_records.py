@@ -21,14 +21,14 @@ from tests.support.fake_network import FakeNetwork
 from tests.support.virtual_time import run_virtual
 
 TP = TopicPartition("t", 0)
-TOLD_MAX = 3
+NAMED_MAX = 3
 """The fake broker names so many records of a batch at a time."""
 
 
 def bad_ones(records: bytes) -> dict[int, str]:
     """The records whose value begins with x."""
     found = [at for at, record in enumerate(read_records(records)) if (record.value or b"").startswith(b"x")]
-    return {at: f"the record at {at} begins with x" for at in found[:TOLD_MAX]}
+    return {at: f"the record at {at} begins with x" for at in found[:NAMED_MAX]}
 
 
 class Bench:
@@ -47,11 +47,11 @@ class Bench:
         return [r.value for _, _, data, _ in self.cluster.logs[TP].batches for r in read_records(data)]
 
 
-def told(story: Callable[[Bench], Awaitable[None]]) -> None:
-    async def run() -> None:
+def run(story: Callable[[Bench], Awaitable[None]]) -> None:
+    async def main() -> None:
         await story(Bench())
 
-    run_virtual(run())
+    run_virtual(main())
 
 
 async def send_all(producer: AsyncProducer, values: list[bytes]) -> list[RecordFuture]:
@@ -85,7 +85,7 @@ def test_the_bad_ones_fail_alone_and_the_others_keep_their_order(idempotent: boo
             assert found.buffered_bytes == 0
             assert (await (await producer.send("t", b"next"))).offset == 9
 
-    told(story)
+    run(story)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -109,7 +109,7 @@ def test_whatever_is_bad_in_whatever_batches_that_are_on_their_way(seed: int) ->
                     bench.cluster.fail_produce("t", 0, NetworkError("try again"))
             await must_be_right(bench, values, futures)
 
-    told(story)
+    run(story)
 
 
 def test_all_of_them_bad_fails_each_by_itself() -> None:
@@ -120,7 +120,7 @@ def test_all_of_them_bad_fails_each_by_itself() -> None:
             await must_be_right(bench, values, futures)
             assert [str(f.exception(0)) for f in futures] == [f"the record at {n} begins with x" for n in range(2)]
 
-    told(story)
+    run(story)
 
 
 def test_a_bulk_that_has_bad_ones_says_so_and_the_good_ones_are_written() -> None:
@@ -131,7 +131,7 @@ def test_a_bulk_that_has_bad_ones_says_so_and_the_good_ones_are_written() -> Non
                 await future
         assert bench.written() == [b"a", b"b"]
 
-    told(story)
+    run(story)
 
 
 @pytest.mark.parametrize("names", [{}, {7: "no such record"}, {-1: "neither"}])
@@ -156,4 +156,4 @@ def test_a_refusal_that_names_none_or_strange_ones_fails_the_batch(names: dict[i
                     await future
         assert bench.written() == []
 
-    told(story)
+    run(story)

@@ -241,8 +241,8 @@ def test_why_a_broker_refused_is_told_when_it_has_not_answered_the_last_attempt(
     bench.drain(NOW_MS + 500)
     (failed,) = bench.dispatcher.failures.expire(NOW_MS + 900)
     assert isinstance(failed, Failed) and isinstance(failed.error, TimedOutError)
-    told = "the last error: the disk is full; the last attempt had no answer: broker 1 at a:1 has not answered"
-    assert told in str(failed.error) and not failed.error.nothing_written
+    message = "the last error: the disk is full; the last attempt had no answer: broker 1 at a:1 has not answered"
+    assert message in str(failed.error) and not failed.error.nothing_written
 
 
 @pytest.mark.parametrize("first", [NetworkError("broken"), NotEnoughReplicasError("few")])

@@ -53,11 +53,11 @@ class Bench:
         return [r.value for _, _, data, _ in self.cluster.logs[tp].batches for r in read_records(data)]
 
 
-def told(story: Callable[[Bench], Awaitable[None]]) -> None:
-    async def run() -> None:
+def run(story: Callable[[Bench], Awaitable[None]]) -> None:
+    async def main() -> None:
         await story(Bench())
 
-    run_virtual(run())
+    run_virtual(main())
 
 
 def kept(producer: AsyncProducer) -> tuple[list[str], list[TopicPartition], list[str]]:
@@ -79,7 +79,7 @@ def test_a_topic_that_does_not_exist_any_more_is_forgotten_with_the_next_answer(
             await asyncio.sleep(2 * AGE_MS / 1_000)
             assert kept(producer) == ([], [], [])
 
-    told(story)
+    run(story)
 
 
 def test_an_idle_topic_is_forgotten_and_asked_for_when_it_is_used_again() -> None:
@@ -98,7 +98,7 @@ def test_an_idle_topic_is_forgotten_and_asked_for_when_it_is_used_again() -> Non
             assert bench.written() == [b"0"] * 4 + [b"1"] * 4 + [b"2"] * 4
             assert producer.statistics().possible_duplicates == 0
 
-    told(story)
+    run(story)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -122,7 +122,7 @@ def test_what_was_forgotten_goes_on_once_and_in_order(seed: int) -> None:
             assert producer.statistics().possible_duplicates == producer.statistics().records_failed == 0
         assert [bench.written(TopicPartition("t", p)) for p in range(3)] == [sent[p] for p in range(3)]
 
-    told(story)
+    run(story)
 
 
 def test_where_no_epoch_is_left_a_forgotten_partition_begins_with_another_producer_id() -> None:
@@ -137,7 +137,7 @@ def test_where_no_epoch_is_left_a_forgotten_partition_begins_with_another_produc
             await (await producer.send("t", b"3"))
         assert bench.written() == [b"1", b"2", b"3"] and bench.cluster.producer_ids_given == 2
 
-    told(story)
+    run(story)
 
 
 def test_what_waits_is_not_forgotten() -> None:
@@ -151,7 +151,7 @@ def test_what_waits_is_not_forgotten() -> None:
             bench.cluster.stand_still("t", 0, False)
             await future
 
-    told(story)
+    run(story)
 
 
 def test_a_consumer_keeps_what_is_assigned_to_it() -> None:
@@ -166,7 +166,7 @@ def test_a_consumer_keeps_what_is_assigned_to_it() -> None:
             await asyncio.sleep(IDLE_S)
             assert consumer._core.cluster.tracked.names() == ["t"]
 
-    told(story)
+    run(story)
 
 
 def test_a_caller_that_has_the_queue_in_hand_gets_the_new_one() -> None:
@@ -202,4 +202,4 @@ def test_a_topic_of_an_open_transaction_is_not_forgotten_before_its_end() -> Non
         assert TP not in producer._core.partitions._queues
         await producer.close()
 
-    told(story)
+    run(story)

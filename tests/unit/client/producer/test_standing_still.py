@@ -38,14 +38,14 @@ class Bench:
         return sum(any(p.partition == partition for p in request.partitions) for _, request in self.cluster.produced)
 
 
-def told(story: Callable[[Bench], Awaitable[None]]) -> None:
-    async def run() -> None:
+def run(story: Callable[[Bench], Awaitable[None]]) -> None:
+    async def main() -> None:
         bench = Bench()
         await story(bench)
         bench.cluster.__exit__()
         await asyncio.sleep(0)
 
-    run_virtual(run())
+    run_virtual(main())
 
 
 async def send(producer: AsyncProducer, partition: int, value: bytes = b"v") -> RecordFuture:
@@ -81,7 +81,7 @@ def test_the_others_are_acked_while_one_stands_still_and_it_keeps_its_order() ->
             assert [(await future).offset for future in kept] == list(range(1, 41))
             assert producer.statistics().batches_retried == 0
 
-    told(story)
+    run(story)
 
 
 def test_without_idempotence_too() -> None:
@@ -95,7 +95,7 @@ def test_without_idempotence_too() -> None:
             bench.cluster.stand_still("t", HUNG, False)
             await kept
 
-    told(story)
+    run(story)
 
 
 def test_one_that_never_answers_times_out_alone_and_its_stream_goes_on() -> None:
@@ -113,7 +113,7 @@ def test_one_that_never_answers_times_out_alone_and_its_stream_goes_on() -> None
         assert [method for _, method in bench.network.asked].count("/penstock.v1.Broker/Produce") == 1
         await until_closed(producer)
 
-    told(story)
+    run(story)
 
 
 def test_the_time_out_of_the_broker_comes_before_that_of_the_client() -> None:
@@ -123,7 +123,7 @@ def test_the_time_out_of_the_broker_comes_before_that_of_the_client() -> None:
         assert [request.timeout_ms for _, request in bench.cluster.produced] == [29_000]
         assert all(request.answer_in_parts for _, request in bench.cluster.produced)
 
-    told(story)
+    run(story)
 
 
 def test_a_broker_that_knows_no_parts_answers_as_before() -> None:
@@ -140,7 +140,7 @@ def test_a_broker_that_knows_no_parts_answers_as_before() -> None:
             bench.cluster.stand_still("t", HUNG, False)
             await asyncio.gather(*both)
 
-    told(story)
+    run(story)
 
 
 def test_what_stands_still_is_taken_to_the_next_leader_and_the_others_stay() -> None:
@@ -162,7 +162,7 @@ def test_what_stands_still_is_taken_to_the_next_leader_and_the_others_stay() -> 
             await asyncio.wait_for(kept, 5)
             await asyncio.wait_for(await send(producer, WELL), 1)
 
-    told(story)
+    run(story)
 
 
 VALUE = b"v" * 9_000
@@ -200,7 +200,7 @@ def test_what_stands_still_holds_half_of_the_buffer_while_others_are_acked() -> 
         bench.cluster.stand_still("t", THIRD, False)
         await producer.close()
 
-    told(story)
+    run(story)
 
 
 def test_it_may_hold_all_of_it_while_nothing_is_acked() -> None:
@@ -214,7 +214,7 @@ def test_it_may_hold_all_of_it_while_nothing_is_acked() -> None:
         bench.cluster.stand_still("t", HUNG, False)
         await producer.close()
 
-    told(story)
+    run(story)
 
 
 def test_the_log_says_which_partition_is_not_acked_while_others_are(caplog: pytest.LogCaptureFixture) -> None:
@@ -230,7 +230,7 @@ def test_the_log_says_which_partition_is_not_acked_while_others_are(caplog: pyte
             await (await send(producer, WELL))
 
     with caplog.at_level(logging.WARNING, "penstock.client.producer"):
-        told(story)
+        run(story)
     lines = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
     assert [line[:29] for line in lines] == ["nothing is acked for 5 s: t-0", "records are acked again after"], lines
 
@@ -256,4 +256,4 @@ def test_what_grew_behind_a_batch_that_timed_out_goes_at_once() -> None:
             bench.cluster.stand_still("t", HUNG, False)
             assert await took_ms(asyncio.wait_for(second, 1)) < 100
 
-    told(story)
+    run(story)

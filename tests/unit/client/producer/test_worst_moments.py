@@ -53,8 +53,8 @@ def test_a_callback_that_raises_is_logged_and_keeps_no_other_record_from_its_ans
         later = producer.send("t", b"w", partition=0)
         producer.flush(10)
         assert later.result(0).offset == 1, "the client's thread goes on"
-    told = [record for record in caplog.records if record.name == "penstock.client.producer.batch"]
-    assert [record.exc_info[0] for record in told if record.exc_info] == [raised, raised]
+    logged = [record for record in caplog.records if record.name == "penstock.client.producer.batch"]
+    assert [record.exc_info[0] for record in logged if record.exc_info] == [raised, raised]
 
 
 def test_a_call_in_a_callback_that_would_wait_for_itself_is_refused(cluster: FakeCluster) -> None:

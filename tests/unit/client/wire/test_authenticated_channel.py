@@ -144,15 +144,15 @@ class Stream:
 Story = Callable[[AuthenticatedChannel], Awaitable[None]]
 
 
-def told(story: Story, broker: Broker, login: Login = ALICE) -> None:
-    async def run() -> None:
+def run(story: Story, broker: Broker, login: Login = ALICE) -> None:
+    async def main() -> None:
         channel = AuthenticatedChannel(broker, HERE, login, 5_000)
         try:
             await story(channel)
         finally:
             await channel.close()
 
-    run_virtual(run())
+    run_virtual(main())
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"])
@@ -166,7 +166,7 @@ def test_one_log_in_serves_all_calls_and_streams_of_a_connection(mechanism: str)
         assert answers[1:] == [b"%d" % n for n in range(10)]
         assert await stream.read() == b"s"
 
-    told(story, broker, Login("alice", PASSWORD, mechanism))
+    run(story, broker, Login("alice", PASSWORD, mechanism))
     assert broker.dialogues == 1
 
 
@@ -178,7 +178,7 @@ def test_a_call_on_a_new_connection_logs_in_again_and_is_handled_once() -> None:
         broker.reconnect()
         assert await channel.call(CALL, b"b", 1_000) == b"b"
 
-    told(story, broker)
+    run(story, broker)
     assert (broker.dialogues, broker.handled) == (2, [b"a", b"b"])
 
 
@@ -192,7 +192,7 @@ def test_calls_and_streams_after_a_lost_connection_log_in_once_and_show_no_token
         await asyncio.gather(stream.write(b"s"), *(channel.call(CALL, b"b", 1_000) for _ in range(10)))
         assert await stream.read() == b"s"
 
-    told(story, broker)
+    run(story, broker)
     assert (broker.dialogues, broker.refused) == (2, 0)
 
 
@@ -209,7 +209,7 @@ def test_a_stream_of_an_old_connection_breaks_with_a_retriable_error_and_the_nex
         await stream.write(b"b")
         assert await stream.read() == b"b"
 
-    told(story, broker)
+    run(story, broker)
     assert broker.dialogues == 2
 
 
@@ -223,7 +223,7 @@ def test_a_session_is_renewed_before_its_end_so_that_its_streams_live_on() -> No
             assert await stream.read() == b"a"
             await asyncio.sleep(1)
 
-    told(story, broker)
+    run(story, broker)
     assert broker.renewed == 600 // 51 and len(broker.tokens) == 1
 
 
@@ -233,7 +233,7 @@ def test_a_dialogue_whose_connection_breaks_is_begun_anew() -> None:
     async def story(channel: AuthenticatedChannel) -> None:
         assert await channel.call(CALL, b"a", 1_000) == b"a"
 
-    told(story, broker)
+    run(story, broker)
     assert broker.dialogues == 3
 
 
@@ -259,7 +259,7 @@ def test_a_refusal_is_fatal_and_names_who_could_not_log_in_where(
             assert PASSWORD not in text and "guess" not in text
             assert not raised.value.retriable and raised.value.nothing_written
 
-    told(story, broker, login)
+    run(story, broker, login)
     assert broker.handled == []
 
 
@@ -270,7 +270,7 @@ def test_a_call_waits_for_a_log_in_no_longer_than_for_its_answer() -> None:
             await channel.call(CALL, b"a", 500)
         assert asyncio.get_running_loop().time() - began == pytest.approx(0.5)
 
-    told(story, Broker(takes_ms=10_000))
+    run(story, Broker(takes_ms=10_000))
 
 
 def test_what_waits_for_a_log_in_ends_when_the_channel_closes_or_the_stream_is_cancelled() -> None:
@@ -287,7 +287,7 @@ def test_what_waits_for_a_log_in_ends_when_the_channel_closes_or_the_stream_is_c
             with pytest.raises(NetworkError, match="cancelled"):
                 await waiting
 
-    told(story, Broker(takes_ms=10_000))
+    run(story, Broker(takes_ms=10_000))
 
 
 def test_a_stream_that_is_cancelled_does_not_end_the_log_in_of_others() -> None:
@@ -303,7 +303,7 @@ def test_a_stream_that_is_cancelled_does_not_end_the_log_in_of_others() -> None:
         with pytest.raises(NetworkError):
             await reader
 
-    told(story, broker)
+    run(story, broker)
     assert broker.dialogues == 1
 
 

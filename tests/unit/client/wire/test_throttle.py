@@ -69,7 +69,7 @@ class Bench:
         return round((asyncio.get_running_loop().time() - began) * 1_000)
 
 
-def told(story: Callable[[Bench], Awaitable[None]]) -> None:
+def run(story: Callable[[Bench], Awaitable[None]]) -> None:
     async def main() -> None:
         bench = Bench()
         try:
@@ -86,7 +86,7 @@ def test_the_next_call_waits_as_long_as_the_node_said_and_the_one_after_does_not
         assert [await bench.took_ms(LIST_OFFSETS) for _ in range(3)] == [0, 800, 0]
         assert (bench.throttle.time_ms, bench.throttle.time_max_ms) == (800, 800)
 
-    told(story)
+    run(story)
 
 
 def test_a_quota_of_changes_holds_up_changes_alone() -> None:
@@ -95,7 +95,7 @@ def test_a_quota_of_changes_holds_up_changes_alone() -> None:
         took = [await bench.took_ms(api) for api in (CREATE_TOPICS, LIST_OFFSETS, DELETE_TOPICS)]
         assert took == [0, 100, 3_900]
 
-    told(story)
+    run(story)
 
 
 def test_every_api_that_makes_or_deletes_partitions_says_so() -> None:
@@ -114,7 +114,7 @@ def test_a_call_that_failed_tells_it_too() -> None:
         bench.node.error = False
         assert await bench.took_ms(LIST_OFFSETS) == 800
 
-    told(story)
+    run(story)
 
 
 def test_the_longest_wait_counts_and_every_call_waits_for_it() -> None:
@@ -123,7 +123,7 @@ def test_the_longest_wait_counts_and_every_call_waits_for_it() -> None:
             bench.throttle.on_trailer(throttle_trailer(Throttled(time_ms)))
         assert await asyncio.gather(*(bench.took_ms(LIST_OFFSETS) for _ in range(3))) == [800] * 3
 
-    told(story)
+    run(story)
 
 
 def test_a_call_without_the_time_to_wait_is_not_made_and_its_node_counts_as_reached() -> None:
@@ -136,7 +136,7 @@ def test_a_call_without_the_time_to_wait_is_not_made_and_its_node_counts_as_reac
         assert not bench.connection.reach.trouble
         assert await bench.took_ms(LIST_OFFSETS, timeout_ms=5_001) == 5_000
 
-    told(story)
+    run(story)
 
 
 def test_a_call_that_waits_ends_with_its_client() -> None:
@@ -151,4 +151,4 @@ def test_a_call_that_waits_ends_with_its_client() -> None:
         assert isinstance(waiting.exception(), ApiError)
         assert asyncio.get_running_loop().time() == pytest.approx(1_001)
 
-    told(story)
+    run(story)

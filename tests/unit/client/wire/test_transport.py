@@ -114,13 +114,15 @@ def encrypted() -> tuple[Any, Tls]:
 
 
 def over_a_port(story: Story, transport: ClientTransport, credentials: Any = None, tls: Tls | None = None) -> None:
-    async def run() -> None:
+    async def main() -> None:
         echo = Echo()
         server, port = await serve(echo, 0, credentials)
         gone, nowhere = await serve(Echo())
         await gone.stop(None)
         trailers: list[dict[str, str | bytes]] = []
-        channel = transport.connect(Endpoint("127.0.0.1", port), tls, lambda told: trailers.append(dict(told or ())))
+        channel = transport.connect(
+            Endpoint("127.0.0.1", port), tls, lambda trailer: trailers.append(dict(trailer or ()))
+        )
 
         async def leave() -> None:
             await server.stop(None)
@@ -132,11 +134,11 @@ def over_a_port(story: Story, transport: ClientTransport, credentials: Any = Non
             await channel.close()
             await server.stop(None)
 
-    asyncio.run(run())
+    asyncio.run(main())
 
 
 def over_the_fake(story: Story) -> None:
-    async def run() -> None:
+    async def main() -> None:
         echo, network, here = Echo(), FakeNetwork(latency_ms=(1, 3)), Endpoint("node", 1)
         network.listen(here, echo)
 
@@ -144,14 +146,14 @@ def over_the_fake(story: Story) -> None:
             network.leave(here)
 
         trailers: list[dict[str, str | bytes]] = []
-        channel = network.connect(here, None, lambda told: trailers.append(dict(told or ())))
+        channel = network.connect(here, None, lambda trailer: trailers.append(dict(trailer or ())))
         try:
             async with asyncio.timeout(PATIENCE_MS / 1000):
                 await story(Bench(echo, network, channel, Endpoint("node", 2), leave, trailers))
         finally:
             await channel.close()
 
-    run_virtual(run())
+    run_virtual(main())
 
 
 WAYS = {
@@ -164,61 +166,61 @@ WAYS = {
 
 
 @pytest.fixture(params=list(WAYS.values()), ids=list(WAYS))
-def told(request: pytest.FixtureRequest) -> Callable[[Story], None]:
+def run(request: pytest.FixtureRequest) -> Callable[[Story], None]:
     """Tells a story over one of the transports."""
     return request.param  # type: ignore[no-any-return]
 
 
-async def raised_by(work: Awaitable[object], error: type[ApiError], told: str | None = None) -> None:
-    with pytest.raises(error, match=told) as raised:
+async def raised_by(work: Awaitable[object], error: type[ApiError], message: str | None = None) -> None:
+    with pytest.raises(error, match=message) as raised:
         await work
     assert type(raised.value) is error
 
 
-def test_a_call_is_answered_with_the_peers_bytes(told: Callable[[Story], None]) -> None:
+def test_a_call_is_answered_with_the_peers_bytes(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         for request in (b"a", b"", b"\xff" * 100_000):
             assert await bench.channel.call(CALL, request, PATIENCE_MS) == request
 
-    told(story)
+    run(story)
 
 
-def test_calls_at_the_same_time_get_their_own_answers(told: Callable[[Story], None]) -> None:
+def test_calls_at_the_same_time_get_their_own_answers(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         requests = [b"%d" % n for n in range(20)]
         calls = [bench.channel.call(CALL, request, PATIENCE_MS) for request in requests]
         assert await asyncio.gather(*calls) == requests
 
-    told(story)
+    run(story)
 
 
-def test_the_peers_error_is_raised_with_its_type_and_message(told: Callable[[Story], None]) -> None:
+def test_the_peers_error_is_raised_with_its_type_and_message(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         await raised_by(bench.channel.call(CALL, b"fail", PATIENCE_MS), NotControllerError, "ask another node")
         assert await bench.channel.call(CALL, b"a", PATIENCE_MS) == b"a", "the channel is as good as before"
 
-    told(story)
+    run(story)
 
 
-def test_the_trailer_of_a_call_is_told_with_its_answer_and_with_its_error(told: Callable[[Story], None]) -> None:
+def test_the_trailer_of_a_call_is_told_with_its_answer_and_with_its_error(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         await bench.channel.call(CALL, b"more", PATIENCE_MS)
         await raised_by(bench.channel.call(CALL, b"fail and more", PATIENCE_MS), NotControllerError)
         await bench.channel.call(CALL, b"a", PATIENCE_MS)
         assert [trailer.get("penstock-test") for trailer in bench.trailers] == ["more", "more", None]
 
-    told(story)
+    run(story)
 
 
-def test_a_call_to_a_peer_that_hangs_ends_at_its_deadline(told: Callable[[Story], None]) -> None:
+def test_a_call_to_a_peer_that_hangs_ends_at_its_deadline(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         await raised_by(bench.channel.call(CALL, b"hang", SHORT_MS), RequestTimedOutError, "DEADLINE_EXCEEDED")
         assert await bench.channel.call(CALL, b"a", PATIENCE_MS) == b"a"
 
-    told(story)
+    run(story)
 
 
-def test_a_cancelled_call_is_cancelled_at_the_peer_too(told: Callable[[Story], None]) -> None:
+def test_a_cancelled_call_is_cancelled_at_the_peer_too(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         call = asyncio.ensure_future(bench.channel.call(CALL, b"hang", PATIENCE_MS))
         await bench.echo.begun.wait()
@@ -227,30 +229,30 @@ def test_a_cancelled_call_is_cancelled_at_the_peer_too(told: Callable[[Story], N
             await call
         await bench.echo.given_up.wait()
 
-    told(story)
+    run(story)
 
 
-def test_nobody_there_is_a_network_error(told: Callable[[Story], None]) -> None:
+def test_nobody_there_is_a_network_error(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         channel = bench.transport.connect(bench.nowhere)
         await raised_by(channel.call(CALL, b"a", PATIENCE_MS), NetworkError, "UNAVAILABLE")
         await raised_by(channel.open_stream(STREAM).read(), NetworkError, "UNAVAILABLE")
         await channel.close()
 
-    told(story)
+    run(story)
 
 
-def test_a_peer_that_dies_in_mid_call_is_a_network_error(told: Callable[[Story], None]) -> None:
+def test_a_peer_that_dies_in_mid_call_is_a_network_error(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         call = asyncio.ensure_future(bench.channel.call(CALL, b"hang", PATIENCE_MS))
         await bench.echo.begun.wait()
         await bench.leave()
         await raised_by(call, NetworkError)
 
-    told(story)
+    run(story)
 
 
-def test_a_stream_carries_messages_in_order_and_does_not_wait_for_answers(told: Callable[[Story], None]) -> None:
+def test_a_stream_carries_messages_in_order_and_does_not_wait_for_answers(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         stream = bench.channel.open_stream(STREAM)
         messages = [b"%d" % n for n in range(50)]
@@ -259,10 +261,10 @@ def test_a_stream_carries_messages_in_order_and_does_not_wait_for_answers(told: 
         assert [await stream.read() for _ in messages] == messages
         stream.cancel()
 
-    told(story)
+    run(story)
 
 
-def test_a_stream_that_ends_in_order_is_a_network_error_behind_its_last_message(told: Callable[[Story], None]) -> None:
+def test_a_stream_that_ends_in_order_is_a_network_error_behind_its_last_message(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         stream = bench.channel.open_stream(STREAM)
         for message in (b"a", b"b", b"end"):
@@ -272,20 +274,20 @@ def test_a_stream_that_ends_in_order_is_a_network_error_behind_its_last_message(
         await raised_by(stream.read(), NetworkError, "the broker closed the stream")
         await raised_by(stream.write(b"late"), NetworkError)
 
-    told(story)
+    run(story)
 
 
-def test_a_stream_that_breaks_raises_the_peers_error_from_read_and_write(told: Callable[[Story], None]) -> None:
+def test_a_stream_that_breaks_raises_the_peers_error_from_read_and_write(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         stream = bench.channel.open_stream(STREAM)
         await stream.write(b"fail")
         await raised_by(stream.read(), PolicyViolationError, "not from here")
         await raised_by(stream.write(b"late"), PolicyViolationError, "not from here")
 
-    told(story)
+    run(story)
 
 
-def test_a_peer_that_dies_breaks_its_streams(told: Callable[[Story], None]) -> None:
+def test_a_peer_that_dies_breaks_its_streams(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         stream = bench.channel.open_stream(STREAM)
         await stream.write(b"hang")
@@ -293,10 +295,10 @@ def test_a_peer_that_dies_breaks_its_streams(told: Callable[[Story], None]) -> N
         await bench.leave()
         await raised_by(stream.read(), NetworkError)
 
-    told(story)
+    run(story)
 
 
-def test_a_cancelled_stream_wakes_its_reader_and_the_peer(told: Callable[[Story], None]) -> None:
+def test_a_cancelled_stream_wakes_its_reader_and_the_peer(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         stream = bench.channel.open_stream(STREAM)
         await stream.write(b"hang")
@@ -307,10 +309,10 @@ def test_a_cancelled_stream_wakes_its_reader_and_the_peer(told: Callable[[Story]
         await raised_by(reader, NetworkError, "the call was cancelled")
         await bench.echo.given_up.wait()
 
-    told(story)
+    run(story)
 
 
-def test_a_task_that_is_cancelled_while_it_reads_is_cancelled(told: Callable[[Story], None]) -> None:
+def test_a_task_that_is_cancelled_while_it_reads_is_cancelled(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         stream = bench.channel.open_stream(STREAM)
         await stream.write(b"hang")
@@ -321,10 +323,10 @@ def test_a_task_that_is_cancelled_while_it_reads_is_cancelled(told: Callable[[St
             await reader
         stream.cancel()
 
-    told(story)
+    run(story)
 
 
-def test_a_channel_knows_that_its_connection_is_lost(told: Callable[[Story], None]) -> None:
+def test_a_channel_knows_that_its_connection_is_lost(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         assert not bench.channel.is_connected
         await bench.channel.call(CALL, b"a", PATIENCE_MS)
@@ -336,10 +338,10 @@ def test_a_channel_knows_that_its_connection_is_lost(told: Callable[[Story], Non
             await asyncio.sleep(0.01)
         raise TimeoutError
 
-    told(story)
+    run(story)
 
 
-def test_closing_a_channel_ends_what_waits(told: Callable[[Story], None]) -> None:
+def test_closing_a_channel_ends_what_waits(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         stream = bench.channel.open_stream(STREAM)
         await stream.write(b"a")
@@ -353,10 +355,10 @@ def test_closing_a_channel_ends_what_waits(told: Callable[[Story], None]) -> Non
         for work in waiting:
             await raised_by(work, NetworkError)
 
-    told(story)
+    run(story)
 
 
-def test_one_channel_knows_nothing_of_another(told: Callable[[Story], None]) -> None:
+def test_one_channel_knows_nothing_of_another(run: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         broken = bench.transport.connect(bench.nowhere)
         await raised_by(broken.call(CALL, b"a", PATIENCE_MS), NetworkError)
@@ -364,7 +366,7 @@ def test_one_channel_knows_nothing_of_another(told: Callable[[Story], None]) -> 
         await raised_by(bench.channel.call(CALL, b"fail", PATIENCE_MS), NotControllerError)
         assert await bench.channel.call(CALL, b"a", PATIENCE_MS) == b"a"
 
-    told(story)
+    run(story)
 
 
 @pytest.mark.parametrize(

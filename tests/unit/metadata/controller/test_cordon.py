@@ -158,8 +158,8 @@ def test_the_schedule_moves_nothing_to_a_cordoned_broker() -> None:
 
 def test_a_broker_is_cordoned_when_all_its_log_dirs_that_are_online_are(cluster: Cluster) -> None:
     cluster.start(4, log_dirs=("a", "b"))
-    told: Mapping[tuple[str, ...], bool] = {("a",): False, ("a", "b"): True, ("b", "stranger"): False, (): False}
-    for dirs, is_so in told.items():
+    reported: Mapping[tuple[str, ...], bool] = {("a",): False, ("a", "b"): True, ("b", "stranger"): False, (): False}
+    for dirs, is_so in reported.items():
         cluster.heartbeat(4, cordoned=dirs)
         assert (4 in cordoned(cluster)) is is_so
     cluster.heartbeat(4, cordoned=("a",))

@@ -77,7 +77,7 @@ def test_a_level_that_every_node_knows_is_raised_by_a_record_that_names_its_rele
 
 
 @pytest.mark.parametrize(
-    ("nodes", "brokers", "told"),
+    ("nodes", "brokers", "expected"),
     [
         ((*ALL[:2], node(3, OLD)), 3, "node 3 is too old, it knows metadata.version 1: install release 0.3.0"),
         ((*ALL[:2], node(3, heard=False)), 3, "node 3 is away.*start it.*brokers unregister 3.*quorum remove-voter"),
@@ -90,11 +90,11 @@ def test_a_level_that_every_node_knows_is_raised_by_a_record_that_names_its_rele
     ids=["old voter", "silent voter", "broker away", "voter away", "observer", "nonsense", "a second disk of its id"],
 )
 def test_a_raise_is_refused_by_the_name_of_each_node_that_is_not_known_to_know_it(
-    nodes: Sequence[HeardNode], brokers: int, told: str
+    nodes: Sequence[HeardNode], brokers: int, expected: str
 ) -> None:
     cluster = cluster_of(brokers)
     answer = update(cluster, {METADATA_VERSION: 2}, nodes=nodes)
-    with pytest.raises(InvalidUpdateVersionError, match=told):
+    with pytest.raises(InvalidUpdateVersionError, match=expected):
         raise answer.error or AssertionError
     assert len(answer.hindrances) == 1 and levels_of(cluster) == {}
 
@@ -183,7 +183,7 @@ def test_metadata_version_is_raised_before_what_needs_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("levels", "kind", "told"),
+    ("levels", "kind", "expected"),
     [
         ({"no.such": 1}, UP, "'no.such' is no feature"),
         ({"kraft.version": 1}, UP, "is no feature that can be given a level here"),
@@ -198,10 +198,10 @@ def test_metadata_version_is_raised_before_what_needs_it() -> None:
     ],
 )
 def test_an_update_that_cannot_be_is_refused_with_what_could(
-    levels: Mapping[str, int], kind: FeatureUpgradeType, told: str
+    levels: Mapping[str, int], kind: FeatureUpgradeType, expected: str
 ) -> None:
     cluster = cluster_of()
-    assert told in refusal(update(cluster, levels, kind)) and levels_of(cluster) == {}
+    assert expected in refusal(update(cluster, levels, kind)) and levels_of(cluster) == {}
 
 
 def test_nothing_is_changed_where_one_update_is_refused() -> None:
@@ -225,8 +225,8 @@ def test_a_check_changes_nothing_and_an_update_to_the_present_level_is_none() ->
 
 def test_a_new_cluster_begins_with_levels_and_one_that_has_begun_does_not() -> None:
     cluster = cluster_of(0)
-    told = cluster.commit(cluster.controller.first_levels(TABLE.newest(), ALL))
-    assert told == ("the cluster begins with metadata.version 2",) and levels_of(cluster) == {METADATA_VERSION: 2}
+    answer = cluster.commit(cluster.controller.first_levels(TABLE.newest(), ALL))
+    assert answer == ("the cluster begins with metadata.version 2",) and levels_of(cluster) == {METADATA_VERSION: 2}
     assert cluster.controller.first_levels(TABLE.newest(), ALL).records == ()
     begun = cluster_of(1)
     assert begun.controller.first_levels(TABLE.newest(), ALL).records == ()
@@ -258,12 +258,12 @@ def test_a_level_is_not_lowered_below_what_a_node_still_supports() -> None:
         replace(one, levels=one.levels[1:]) if one.name == METADATA_VERSION else one for one in LATER.features.values()
     )
     assert newer.ranges[METADATA_VERSION] == (2, 3)
-    told = r"node 3 is too new, it knows metadata\.version 2 to 3: install a release there that still knows 1"
+    message = r"node 3 is too new, it knows metadata\.version 2 to 3: install a release there that still knows 1"
     for kind in (SAFE, UNSAFE):
         cluster = cluster_of()
         update(cluster, {METADATA_VERSION: 2})
         answer = update(cluster, {METADATA_VERSION: 1}, kind, (*ALL[:2], node(3, newer)), only_check=kind is UNSAFE)
-        with pytest.raises(InvalidUpdateVersionError, match=told):
+        with pytest.raises(InvalidUpdateVersionError, match=message):
             raise answer.error or AssertionError
         assert [one.node_id for one in answer.hindrances] == [3] and levels_of(cluster)[METADATA_VERSION] == 2
         assert update(cluster, {METADATA_VERSION: 1}, kind).error is None

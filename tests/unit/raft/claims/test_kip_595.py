@@ -102,12 +102,12 @@ def test_voter_that_fetches_is_not_told_again_who_leads() -> None:
     bench = on_the_way_to(State.LEADER)
     for notice in bench.take_sent():
         bench.core.step(RequestFailed(notice.correlation_id), bench.now_ms)
-    told = []
+    sent = []
     for _ in range(10):
         bench.request(fetch(bench.core.epoch))
         bench.advance(300)
-        told += notices(bench)
-    assert told == [2]
+        sent += notices(bench)
+    assert sent == [2]
 
 
 def test_leader_that_is_told_of_a_later_one_follows_it() -> None:

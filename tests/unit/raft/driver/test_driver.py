@@ -159,8 +159,8 @@ def test_forged_epochs_end_no_elections_and_are_logged_once(caplog: pytest.LogCa
             assert node.driver.statistics().core.epoch_jumps_refused == 3
         await leader.driver.propose([b"a"])
         assert leader.driver.leader_and_epoch == (leader.node_id, epoch)
-        told = [record for record in caplog.records if "VoteRequest with epoch 2147483645" in record.message]
-        assert len(told) == 3
+        logged = [record for record in caplog.records if "VoteRequest with epoch 2147483645" in record.message]
+        assert len(logged) == 3
 
     with_cluster(scenario)
 
@@ -180,8 +180,8 @@ def test_voter_that_lost_everything_says_so_and_comes_back(caplog: pytest.LogCap
         cluster.network.heal()
         await wait_until(lambda: not lost.driver.has_forgotten)
         await wait_until(lambda: lost.recorder.own_values == [b"a"])
-        told = [record.message for record in caplog.records if record.message.startswith(f"voter {lost.node_id}:")]
-        assert ["(votes)" in told[0], "(records)" in told[1], "it takes part" in told[2]] == [True] * 3
+        logged = [record.message for record in caplog.records if record.message.startswith(f"voter {lost.node_id}:")]
+        assert ["(votes)" in logged[0], "(records)" in logged[1], "it takes part" in logged[2]] == [True] * 3
 
     with_cluster(scenario)
 

@@ -57,8 +57,8 @@ def test_the_wrapper_drops_two_arguments_and_keeps_all_others(tmp_path: Path) ->
     wrapped = wrap(home, tmp_path / "cache")
     unknown = ["--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED"]
     arguments = ["-cp", "a b:c", *unknown, "", "Main $x", "--add-modules=other"]
-    told = subprocess.run([wrapped / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines() == ["<-cp>", "<a b:c>", "<>", "<Main $x>", "<--add-modules=other>"]
+    done = subprocess.run([wrapped / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["<-cp>", "<a b:c>", "<>", "<Main $x>", "<--add-modules=other>"]
     assert wrap(home, tmp_path / "cache") == wrapped
     assert os.listdir(wrapped / "bin") == ["java"]
 

@@ -57,8 +57,8 @@ def test_a_stream_syncs_its_plan_before_it_decides(checkpoint: Path, monkeypatch
     atomic = FakeAtomicBatches()
     given = {"bootstrap": "h:1", "topic": "t", "checkpointLocation": str(checkpoint)}
     schema = StructType().add("value", StringType())
-    told = {QUERY_ID: "query", BATCH_ID: "7", RUN_ID: "run"}
-    writer = PenstockStreamWriter(sink_options(given, streaming=True), schema, tools(atomic, told))
+    properties = {QUERY_ID: "query", BATCH_ID: "7", RUN_ID: "run"}
+    writer = PenstockStreamWriter(sink_options(given, streaming=True), schema, tools(atomic, properties))
     message = writer.write(iter([pa.record_batch({"value": ["a"]})]))
 
     def fails(_: Any) -> None:

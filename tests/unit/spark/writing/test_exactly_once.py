@@ -41,7 +41,7 @@ def rows(*values: str) -> Iterator[Any]:
     return iter([pa.record_batch({"value": pa.array(some, pa.string())}) for some in ([], *([v] for v in values))])
 
 
-def told(batch_id: int, run: str = "run-1", query: str = "query") -> dict[str, str]:
+def properties_of(batch_id: int, run: str = "run-1", query: str = "query") -> dict[str, str]:
     return {QUERY_ID: query, BATCH_ID: str(batch_id), RUN_ID: run}
 
 
@@ -192,17 +192,17 @@ def test_a_version_below_the_last_one_is_refused_unless_it_is_the_one_that_is_na
 
 def test_a_stream_of_an_earlier_spark_has_its_run_as_its_job_group() -> None:
     atomic = FakeAtomicBatches()
-    told = {QUERY_ID: "query", BATCH_ID: "1", JOB_GROUP: "run-1"}
-    writer = PenstockStreamWriter(sink_options(GIVEN, streaming=True), SCHEMA, tools(atomic, told))
+    properties = {QUERY_ID: "query", BATCH_ID: "1", JOB_GROUP: "run-1"}
+    writer = PenstockStreamWriter(sink_options(GIVEN, streaming=True), SCHEMA, tools(atomic, properties))
     assert writer.write(rows("a")).key == BatchKey("query", 1, "run-1")
 
 
 @pytest.mark.parametrize("missing", [QUERY_ID, BATCH_ID, RUN_ID])
 def test_a_stream_whose_task_is_not_told_its_name_writes_nothing(missing: str) -> None:
     atomic = FakeAtomicBatches()
-    told = {QUERY_ID: "query", BATCH_ID: "1", RUN_ID: "run"}
-    del told[missing]
-    writer = PenstockStreamWriter(sink_options(GIVEN, streaming=True), SCHEMA, tools(atomic, told))
+    properties = {QUERY_ID: "query", BATCH_ID: "1", RUN_ID: "run"}
+    del properties[missing]
+    writer = PenstockStreamWriter(sink_options(GIVEN, streaming=True), SCHEMA, tools(atomic, properties))
     with pytest.raises(ConfigError, match=f"{re.escape(missing)}.*semantics=at-least-once"):
         writer.write(rows())
     assert not atomic.begun
@@ -424,18 +424,18 @@ def test_a_user_without_the_right_is_refused_on_the_driver_before_a_task_begins(
     batch(atomic, semantics="at-least-once").check_rights()
 
 
-@pytest.mark.parametrize(("took_ms", "is_told"), [(29_999, False), (30_000, True)])
+@pytest.mark.parametrize(("took_ms", "is_warned"), [(29_999, False), (30_000, True)])
 def test_a_batch_that_took_half_of_its_time_is_a_warning(
-    caplog: pytest.LogCaptureFixture, took_ms: int, is_told: bool
+    caplog: pytest.LogCaptureFixture, took_ms: int, is_warned: bool
 ) -> None:
     """Spark repeats a micro-batch that took too long as it was planned, so afterwards it cannot be made smaller."""
     times = iter((1_000_000, 1_000_000 + took_ms))
-    clocked = replace(tools(FakeAtomicBatches(), told(5)), wall_ms=lambda: next(times))
+    clocked = replace(tools(FakeAtomicBatches(), properties_of(5)), wall_ms=lambda: next(times))
     given = sink_options({**GIVEN, "kafka.transaction.timeout.ms": "60000"}, streaming=True)
     writer = PenstockStreamWriter(given, SCHEMA, clocked)
     writer.commit([writer.write(rows("a"))], 5)
     text = "version 5 of 'query' took 30 s of the 60 s that kafka.transaction.timeout.ms gives it"
-    assert [message[: len(text)] for message in caplog.messages] == [text] * is_told
+    assert [message[: len(text)] for message in caplog.messages] == [text] * is_warned
 
 
 def test_a_named_write_within_foreach_batch_belongs_to_the_querys_run() -> None:
@@ -449,8 +449,8 @@ def test_a_named_write_within_foreach_batch_belongs_to_the_querys_run() -> None:
         ({JOB_GROUP: "a label for the UI"}, "spark-write-"),
         ({}, "spark-write-"),
     ):
-        told = {QUERY_ID: "query", BATCH_ID: "3", **more}
-        key = batch(atomic, told, txnAppId=f"job{len(atomic.begun)}", txnVersion="3").write(rows("a")).key
+        properties = {QUERY_ID: "query", BATCH_ID: "3", **more}
+        key = batch(atomic, properties, txnAppId=f"job{len(atomic.begun)}", txnVersion="3").write(rows("a")).key
         assert key.run.startswith(run)
     outside = batch(atomic, {JOB_GROUP: group}, txnAppId="other", txnVersion="3").write(rows("a"))
     assert outside.key.run.startswith("spark-write-")

@@ -21,7 +21,7 @@ WAIT_S = 60
 STUB = """
 import sys
 def carry_out(lines):
-    open({told!r}, "w").write("".join(lines))
+    open({done_file!r}, "w").write("".join(lines))
 """
 ENDED = """
 import os, signal, sys
@@ -40,48 +40,48 @@ def will(epoch: int = 0, application: str = "job", run: str = "run") -> Will:
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def done_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the wills that are carried out: the other process finds a module that writes it."""
     place = tmp_path / "penstock" / "spark" / "writing"
     place.mkdir(parents=True)
     for package in (place, *place.parents[:2]):
         (package / "__init__.py").touch()
-    (place / "last_will.py").write_text(STUB.format(told=str(tmp_path / "told")), encoding="utf-8")
+    (place / "last_will.py").write_text(STUB.format(done_file=str(tmp_path / "done")), encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    return tmp_path / "told"
+    return tmp_path / "done"
 
 
-def epochs(told: Path) -> list[int]:
-    return [json.loads(line)["epoch"] for line in told.read_text(encoding="utf-8").splitlines()]
+def epochs(done_file: Path) -> list[int]:
+    return [json.loads(line)["epoch"] for line in done_file.read_text(encoding="utf-8").splitlines()]
 
 
-def test_what_is_left_is_carried_out_when_the_pipe_ends_and_what_is_revoked_is_not(told: Path) -> None:
+def test_what_is_left_is_carried_out_when_the_pipe_ends_and_what_is_revoked_is_not(done_file: Path) -> None:
     wills = LastWills()
     for epoch in range(3):
         wills.leave(will(epoch))
     wills.revoke(will(1))
     wills.revoke(will(1))
-    assert not told.exists()
+    assert not done_file.exists()
     wills.close()
-    assert epochs(told) == [0, 2]
+    assert epochs(done_file) == [0, 2]
 
 
-def test_nothing_is_carried_out_where_all_is_revoked(told: Path) -> None:
+def test_nothing_is_carried_out_where_all_is_revoked(done_file: Path) -> None:
     wills = LastWills()
     wills.leave(will())
     wills.revoke(will())
     wills.close()
-    assert not told.exists()
+    assert not done_file.exists()
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(0)"])
-def test_a_process_that_is_killed_or_exits_has_its_wills_carried_out(told: Path, end: str) -> None:
-    program = [sys.executable, "-c", ENDED.format(end=end), str(told.parent)]
+def test_a_process_that_is_killed_or_exits_has_its_wills_carried_out(done_file: Path, end: str) -> None:
+    program = [sys.executable, "-c", ENDED.format(end=end), str(done_file.parent)]
     subprocess.run(program, cwd=ROOT, stderr=subprocess.PIPE, timeout=WAIT_S, check=False)  # until nobody has the pipe
-    assert epochs(told) == [0, 2]
+    assert epochs(done_file) == [0, 2]
 
 
-def test_another_process_that_is_killed_itself_is_replaced_by_one_that_knows_every_will(told: Path) -> None:
+def test_another_process_that_is_killed_itself_is_replaced_by_one_that_knows_every_will(done_file: Path) -> None:
     begun: list[subprocess.Popen[bytes]] = []
 
     def begin() -> subprocess.Popen[bytes]:
@@ -96,7 +96,7 @@ def test_another_process_that_is_killed_itself_is_replaced_by_one_that_knows_eve
     wills.revoke(will(1))
     wills.leave(will(2))
     wills.close()
-    assert len(begun) == 2 and epochs(told) == [0, 2]
+    assert len(begun) == 2 and epochs(done_file) == [0, 2]
 
 
 def test_where_no_other_process_can_be_had_the_write_goes_on(caplog: pytest.LogCaptureFixture) -> None:

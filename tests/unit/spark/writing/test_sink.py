@@ -137,8 +137,8 @@ def test_a_row_that_is_not_acked_fails_the_task_and_says_where() -> None:
     producer = FakeProducer()
     producer.error = MessageTooLargeError("too large")
     place = r"\(rows 0 to 1 of this Spark task, for topic 't'; 0 of its rows were acked\)"
-    told = rf"^too large {place} \(the largest is row 1\)$"
-    with pytest.raises(MessageTooLargeError, match=told):
+    message = rf"^too large {place} \(the largest is row 1\)$"
+    with pytest.raises(MessageTooLargeError, match=message):
         write(pa.record_batch({"value": ["a", "large", "c"]}), "t", producer)
 
 
@@ -147,11 +147,11 @@ def test_a_record_over_the_limit_names_its_row_and_the_option_as_spark_has_it() 
         def send_many(self, topic: str, values: Any, keys: Any = None, partition: int | None = None) -> FakeFuture:
             raise MessageTooLargeError("a record has 9 bytes; the limit is max_request_size=5")
 
-    told = (
+    message = (
         r"^a record has 9 bytes; the limit is kafka.max.request.size=5 \(rows 0 to 1 of this Spark task, for topic "
         r"'t'; 0 of its rows were acked\) \(the largest is row 1\)$"
     )
-    with pytest.raises(MessageTooLargeError, match=told):
+    with pytest.raises(MessageTooLargeError, match=message):
         write(pa.record_batch({"value": ["a", "too large", None]}), "t", Small())
 
 

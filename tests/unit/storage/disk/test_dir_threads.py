@@ -16,23 +16,23 @@ from tests.support.thread_shortage import no_thread_can_start
 def test_each_job_is_done_once_and_told_on_the_loop() -> None:
     async def main() -> None:
         here, threads = threading.current_thread(), DirThreads(THREADS, "flush", 3)
-        told: list[tuple[int, threading.Thread]] = []
+        heard: list[tuple[int, threading.Thread]] = []
         worked: list[threading.Thread] = []
-        all_told = asyncio.Event()
+        all_reported = asyncio.Event()
 
         def done(number: int, error: BaseException | None) -> None:
             assert error is None
-            told.append((number, threading.current_thread()))
-            if len(told) == 20:
-                all_told.set()
+            heard.append((number, threading.current_thread()))
+            if len(heard) == 20:
+                all_reported.set()
 
         for number in range(20):
             threads.run(
                 lambda: worked.append(threading.current_thread()), lambda error, number=number: done(number, error)
             )
-        await asyncio.wait_for(all_told.wait(), 60)
-        assert sorted(number for number, _ in told) == list(range(20))
-        assert {thread for _, thread in told} == {here}
+        await asyncio.wait_for(all_reported.wait(), 60)
+        assert sorted(number for number, _ in heard) == list(range(20))
+        assert {thread for _, thread in heard} == {here}
         assert len(worked) == 20 and here not in worked and len(set(worked)) <= 3
         threads.close()
         assert not any(thread.is_alive() for thread in worked)

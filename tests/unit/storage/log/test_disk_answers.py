@@ -52,9 +52,9 @@ class Asking:
         self.log = log_in(self.fs, directory)
 
     async def answer(self, work: Callable[[], object] | None = None) -> BaseException | None:
-        told: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
-        self.group_commit.when_disk_answers(self.log, told.set_result, work)
-        return await asyncio.wait_for(told, 60)
+        outcome: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        self.group_commit.when_disk_answers(self.log, outcome.set_result, work)
+        return await asyncio.wait_for(outcome, 60)
 
 
 def test_an_error_of_the_disk_is_the_answer_and_fails_the_log_dir(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_requests_in_one_turn_share_a_flush() -> None:
             group_commit.request(log)
         await waiter.until(6)
 
-        assert waiter.told == [6]
+        assert waiter.reported == [6]
         assert fs.syncs == 1
         assert group_commit.statistics().requests == 5
         await group_commit.close(stop_wait())
@@ -54,11 +54,11 @@ def test_a_request_during_a_flush_starts_one_more_after_it() -> None:
             log.append.as_leader(batch(b"y"), 0, NOW_MS)
             group_commit.request(log)
             await asyncio.sleep(0)
-        assert (group_commit.statistics().in_flight, waiter.told) == (1, [])
+        assert (group_commit.statistics().in_flight, waiter.reported) == (1, [])
         fs.access.set()
         await waiter.until(6)
 
-        assert waiter.told == [2, 6]
+        assert waiter.reported == [2, 6]
         assert fs.syncs == 2
         await group_commit.close(stop_wait())
 
@@ -226,7 +226,7 @@ def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
         await group_commit.close(stop_wait())
 
         assert failures == [("/d", errno.EIO)]
-        assert waiter.told == []
+        assert waiter.reported == []
         assert log.flushed_offset == 1
         assert fs.operations == before
         assert group_commit.statistics().failed_log_dirs == ("/d",)
@@ -291,7 +291,7 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
         fs.code = code
         group_commit.request(log)
         await asyncio.wait_for(tried_often.wait(), 60)
-        assert (waiter.told, log.flushed_offset) == ([], 1)
+        assert (waiter.reported, log.flushed_offset) == ([], 1)
         assert group_commit.statistics().deferrals >= 2
         fs.code = 0
         await waiter.until(2)
@@ -373,7 +373,7 @@ def test_a_flush_that_gets_no_thread_is_tried_again_until_there_is_one() -> None
             async with asyncio.timeout(60):
                 while group_commit.statistics().deferrals < 2:  # noqa: ASYNC110
                     await asyncio.sleep(0)
-        assert (waiter.told, log.flushed_offset, group_commit.statistics().in_flight) == ([], 1, 0)
+        assert (waiter.reported, log.flushed_offset, group_commit.statistics().in_flight) == ([], 1, 0)
         await waiter.until(2)
         await group_commit.close(stop_wait())
         log.close()
@@ -428,8 +428,8 @@ def test_a_subscriber_with_a_bug_keeps_no_other_log_from_its_flush() -> None:
     async def run() -> None:
         fs, waiter = LosingFileSystem(), Waiter()
         log, other = ready_log(fs), another_log(fs, 1)
-        told: list[str] = []
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(repr(context["exception"])))
+        heard: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(repr(context["exception"])))
 
         def bug(flushed_offset: int) -> None:
             raise ValueError("a bug")
@@ -442,6 +442,6 @@ def test_a_subscriber_with_a_bug_keeps_no_other_log_from_its_flush() -> None:
         group_commit.request(other)
         await waiter.until(1)
         await group_commit.close(stop_wait())
-        assert told == ["ValueError('a bug')"]
+        assert heard == ["ValueError('a bug')"]
 
     asyncio.run(run())

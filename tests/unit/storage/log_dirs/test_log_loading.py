@@ -96,30 +96,30 @@ def test_log_dirs_are_loaded_beside_each_other() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_progress_is_told_for_each_dir_before_the_first_log_and_when_it_is_done(threads: int) -> None:
-    told: list[LoadProgress] = []
-    manager = open_manager(filled(), TWO, recovery_threads=threads, progress=told.append)
+    heard: list[LoadProgress] = []
+    manager = open_manager(filled(), TWO, recovery_threads=threads, progress=heard.append)
 
-    assert sorted((p.log_dir, p.done, p.total, p.was_clean) for p in told) == [
+    assert sorted((p.log_dir, p.done, p.total, p.was_clean) for p in heard) == [
         ("/a", 0, 6, False),
         ("/a", 6, 6, False),
         ("/b", 0, 6, False),
         ("/b", 6, 6, False),
     ]
-    assert sum(p.size_bytes for p in told) == manager.statistics().size_bytes > 0
+    assert sum(p.size_bytes for p in heard) == manager.statistics().size_bytes > 0
 
 
 def test_progress_is_told_every_second_while_it_lasts() -> None:
     clock = ManualClock()
-    told: list[int] = []
+    heard: list[int] = []
 
     def slow(path: str) -> BaseException:
         clock.advance(400)
         return OSError(errno.EIO, "slow", path)
 
     fs = bad(filled(("/a",)), "/a/t-", slow)
-    open_manager(fs, ("/a",), clock=clock, recovery_threads=1, progress=lambda p: told.append(p.done))
+    open_manager(fs, ("/a",), clock=clock, recovery_threads=1, progress=lambda p: heard.append(p.done))
 
-    assert told == [0, 3, 6, 9, 12]
+    assert heard == [0, 3, 6, 9, 12]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -59,17 +59,17 @@ class Counting(OsFileSystem):
 def counted(path: Path, content: bytes, chunk_bytes: int = CHUNK_BYTES) -> tuple[list[Seen], list[int], int]:
     """The batches, the sizes of the reads, and the sum of what `on_read` was told."""
     path.write_bytes(content)
-    fs, told = Counting(), []
+    fs, reported = Counting(), []
     file = LogFile(fs, fs.open(str(path)), str(path), len(content), 0, MAX_OFFSETS)
-    found = list(walk(file, told.append, chunk_bytes))
+    found = list(walk(file, reported.append, chunk_bytes))
     fs.close(file.fd)
-    return found, fs.reads, sum(told)
+    return found, fs.reads, sum(reported)
 
 
 def test_nothing_is_read_twice_but_for_the_end_of_a_chunk(tmp_path: Path) -> None:
     content = b"".join(batches([60_000] * 40))
-    found, reads, told = counted(tmp_path / "log", content)
-    assert len(found) == 40 and told == len(content)
+    found, reads, reported = counted(tmp_path / "log", content)
+    assert len(found) == 40 and reported == len(content)
     assert len(content) <= sum(reads) < 1.2 * len(content)
 
 
@@ -93,8 +93,8 @@ def test_a_length_that_claims_the_whole_file_allocates_nothing(tmp_path: Path) -
     parts = batches([100] * 100)
     content = bytearray(b"".join(parts))
     content[8:12] = (len(content) - 12).to_bytes(4, "big")
-    (seen,), reads, told = counted(tmp_path / "log", bytes(content), 1024)
-    assert "checksum" in seen.problem and max(reads) <= 1024 and told == len(content)
+    (seen,), reads, reported = counted(tmp_path / "log", bytes(content), 1024)
+    assert "checksum" in seen.problem and max(reads) <= 1024 and reported == len(content)
 
 
 def test_a_sector_that_cannot_be_read_is_told_with_its_position(tmp_path: Path) -> None:

@@ -219,8 +219,8 @@ def test_the_open_transactions_of_a_snapshot(tmp_path: Path) -> None:
     path = tmp_path / f"{20:020d}.snapshot"
     path.write_bytes(snapshot_content(ProducerSnapshot(20, 2, entries)))
     _, *producers = rows(path)
-    told = [(row["producer_id"], row["transaction_start_offset"], row["coordinator_epoch"]) for row in producers]
-    assert told == [(7, 12, 5), (8, None, 6), (9, None, None)]
+    printed = [(row["producer_id"], row["transaction_start_offset"], row["coordinator_epoch"]) for row in producers]
+    assert printed == [(7, 12, 5), (8, None, 6), (9, None, None)]
 
 
 def test_the_producers_of_a_snapshot(tmp_path: Path) -> None:

@@ -112,12 +112,12 @@ def test_the_quick_look_finds_what_is_not_settled_as_the_thorough_one_does(
 
 
 def test_a_replica_tells_of_each_of_its_states() -> None:
-    table, told = hosted(), list[int]()
-    table.subscribe(lambda: told.append(1))
+    table, reported = hosted(), list[int]()
+    table.subscribe(lambda: reported.append(1))
     replica = table.known(PARTITION)
     replica.queue(starts_empty=True)
     replica.create()
-    assert len(told) == 2
+    assert len(reported) == 2
 
 
 def test_an_unknown_topic_costs_one_read_and_ends_when_the_metadata_read_is_applied() -> None:

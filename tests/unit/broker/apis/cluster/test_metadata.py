@@ -47,16 +47,16 @@ def test_a_view_is_made_once_until_its_topic_or_a_broker_changes() -> None:
     for name in ("a", "b"):
         cluster.create(name, replication_factor=2)
 
-    def told(name: str) -> TopicInfo:
+    def viewed(name: str) -> TopicInfo:
         image = cluster.image
         return views.view(image, views.at("BROKER", image), image.topics_by_name[name])
 
-    a, b = told("a"), told("b")
-    assert told("a") is a and told("b") is b
+    a, b = viewed("a"), viewed("b")
+    assert viewed("a") is a and viewed("b") is b
     cluster.configure("a", {"retention.ms": "1"})
-    assert told("a").config == {"retention.ms": "1"} and told("b") is b
+    assert viewed("a").config == {"retention.ms": "1"} and viewed("b") is b
     cluster.let_die(2)
-    assert told("b") is not b and told("b").partitions[0].offline_replicas == (2,)
+    assert viewed("b") is not b and viewed("b").partitions[0].offline_replicas == (2,)
 
 
 def test_offline_replicas_are_those_out_of_reach_of_the_listeners_clients() -> None:

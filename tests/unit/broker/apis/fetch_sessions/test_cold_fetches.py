@@ -137,7 +137,7 @@ def offsets(result: PartitionFetchResult) -> list[int]:
     return [header.base_offset for _, header in iter_headers(result.records)]
 
 
-def told(answer: FetchResponse) -> dict[int, int]:
+def sizes(answer: FetchResponse) -> dict[int, int]:
     """Batches of each partition in the answer."""
     return {result.partition.partition: len(offsets(result)) for result in answer.partitions}
 
@@ -195,11 +195,11 @@ def test_other_partitions_are_answered_while_one_is_read_from_the_disk() -> None
         broker[1].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.ask(at(0), at(1))
-        assert told(broker.answers[0]) == {1: 10}
+        assert sizes(broker.answers[0]) == {1: 10}
         broker.ask(at(1, 10))
         assert len(broker.answers) == 1
         await broker.step()
-        assert told(broker.answers[1]) == {0: 10}
+        assert sizes(broker.answers[1]) == {0: 10}
 
     run(scenario, partitions=2)
 
@@ -210,7 +210,7 @@ def test_a_consumer_that_does_not_wait_is_given_records_that_only_the_disk_has()
         broker.ask(at(0), wait_ms=0, min_bytes=10_000)
         assert not broker.answers
         await broker.step()
-        assert [told(answer) for answer in broker.answers] == [{0: 10}]
+        assert [sizes(answer) for answer in broker.answers] == [{0: 10}]
 
     run(scenario)
 
@@ -223,11 +223,11 @@ def test_an_empty_answer_waits_for_a_disk_that_hangs_only_so_long() -> None:
             await asyncio.sleep((waited_ms - 1) / 1000)
             assert not broker.answers
             await asyncio.sleep(2 / 1000)
-            assert [told(answer) for answer in broker.answers] == [{}]
+            assert [sizes(answer) for answer in broker.answers] == [{}]
             broker.answers.clear()
         broker.ask(wait_ms=0)
         await broker.step()
-        assert [told(answer) for answer in broker.answers] == [{0: 10}]
+        assert [sizes(answer) for answer in broker.answers] == [{0: 10}]
 
     run(scenario)
 
@@ -237,9 +237,9 @@ def test_a_request_that_follows_one_that_waits_for_the_disk_has_it_answered_at_o
         broker.fs.go_cold()
         broker.ask(at(0), wait_ms=0)
         broker.ask(wait_ms=0)
-        assert [told(answer) for answer in broker.answers] == [{}]
+        assert [sizes(answer) for answer in broker.answers] == [{}]
         await broker.step()
-        assert [told(answer) for answer in broker.answers] == [{}, {0: 10}] and broker.io.submitted == 1
+        assert [sizes(answer) for answer in broker.answers] == [{}, {0: 10}] and broker.io.submitted == 1
 
     run(scenario)
 
@@ -252,7 +252,7 @@ def test_what_was_read_is_kept_until_there_is_enough_for_an_answer() -> None:
         assert not broker.answers
         broker.fs.go_cold()
         await broker.step()
-        assert told(broker.answers[0]) == {0: 10, 1: 10} and broker.io.submitted == 2
+        assert sizes(broker.answers[0]) == {0: 10, 1: 10} and broker.io.submitted == 2
 
     run(scenario, partitions=2)
 
@@ -341,7 +341,7 @@ def test_a_fetcher_that_goes_elsewhere_is_not_given_what_it_wanted_before() -> N
         broker.ask(at(0, 7))
         await broker.step()
         await broker.step()
-        assert [told(answer) for answer in broker.answers] == [{}, {0: 3}]
+        assert [sizes(answer) for answer in broker.answers] == [{}, {0: 3}]
         assert offsets(broker.answers[1].partitions[0]) == [7, 8, 9]
 
     run(scenario)
@@ -361,8 +361,8 @@ def test_one_session_reads_only_so_many_partitions_at_a_time_and_all_in_the_end(
                 await broker.step()
             if broker.answers:
                 answer = broker.answers.pop()
-                seen |= told(answer)
-                broker.ask(*(at(number, 10) for number in told(answer)))
+                seen |= sizes(answer)
+                broker.ask(*(at(number, 10) for number in sizes(answer)))
         assert seen == dict.fromkeys(range(many), 10)
 
     run(scenario, partitions=many)
@@ -384,8 +384,8 @@ def test_a_log_dir_that_hangs_keeps_no_session_from_reading_in_another() -> None
             assert broker.io.queue[0][0] == "/good"
             await broker.step()
             answer = broker.answers.pop()
-            seen |= told(answer)
-            broker.ask(*(at(number, 10) for number in told(answer)))
+            seen |= sizes(answer)
+            broker.ask(*(at(number, 10) for number in sizes(answer)))
         assert seen == dict.fromkeys(good, 10) and all(work in broker.io.queue for work in hanging)
 
     run(scenario, partitions=2 * READS_MAX + 6)
@@ -399,13 +399,13 @@ def test_partitions_that_wait_for_the_disk_cost_the_answers_of_others_nothing() 
         broker[0].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.ask(*(at(number) for number in range(many)))
-        assert told(broker.answers[0]) == {0: 10}
+        assert sizes(broker.answers[0]) == {0: 10}
         broker.looked_up.clear()
         broker.ask(at(0, 10))
         broker.produce(0)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert told(broker.answers[1]) == {0: 1} and set(broker.looked_up) == {0}
+        assert sizes(broker.answers[1]) == {0: 1} and set(broker.looked_up) == {0}
 
     run(scenario, partitions=many)
 
@@ -420,7 +420,7 @@ def test_reads_that_wait_have_their_turn_when_the_one_before_them_is_not_needed_
         broker.ask()
         await broker.io.wait_work()
         await broker.step()
-        assert told(broker.answers[-1])[1] == 10
+        assert sizes(broker.answers[-1])[1] == 10
 
     run(scenario, partitions=2)
 
@@ -431,7 +431,7 @@ def test_the_smallest_budget_of_answers_lets_a_cold_partition_be_read() -> None:
         broker.ask(at(0))
         assert len(broker.io.queue) == 1
         await broker.step()
-        assert told(broker.answers[0]) == {0: 10}
+        assert sizes(broker.answers[0]) == {0: 10}
 
     run(scenario, budget=MemoryBudget(MIB, ANSWERS_STREAM_SHARE))
 
@@ -449,7 +449,7 @@ def test_a_session_that_holds_records_waits_for_no_memory_of_others() -> None:
         await asyncio.sleep(0)
         assert not broker.answers and budget.statistics().waiting == 1
         await broker.step()
-        assert told(broker.answers[0])[0] == 10 and budget.statistics().waiting == 0
+        assert sizes(broker.answers[0])[0] == 10 and budget.statistics().waiting == 0
         others.release()
         assert len(broker.answers) == 1
 
@@ -467,9 +467,9 @@ def test_requests_that_were_paused_together_are_all_answered_when_only_the_disk_
         broker.ask()
         assert not broker.answers and budget.statistics().waiting == 1
         others.release()
-        assert [told(answer) for answer in broker.answers] == [{}, {}]
+        assert [sizes(answer) for answer in broker.answers] == [{}, {}]
         await broker.step()
-        assert [told(answer) for answer in broker.answers] == [{}, {}, {0: 10}]
+        assert [sizes(answer) for answer in broker.answers] == [{}, {}, {0: 10}]
 
     run(scenario, budget=budget)
 
@@ -509,7 +509,7 @@ def test_a_read_that_ended_at_a_high_watermark_within_its_batch_is_made_again_wh
             await asyncio.sleep(0)
             if broker.io.queue:
                 await broker.step()
-        assert told(broker.answers[0]) == {0: 1}
+        assert sizes(broker.answers[0]) == {0: 1}
 
     run(scenario)
 
@@ -534,7 +534,7 @@ def test_a_full_queue_delays_a_read_and_loses_none() -> None:
         broker.io.queued_max = 1
         await broker.io.wait_work()
         await broker.step()
-        assert told(broker.answers[0]) == {0: 10}
+        assert sizes(broker.answers[0]) == {0: 10}
 
     run(scenario)
 
@@ -550,10 +550,10 @@ def test_a_thread_that_stands_in_a_slow_disk_holds_up_no_answer() -> None:
         thread = threading.Thread(target=broker.io.step, name="test")
         thread.start()
         broker.fs.at_gate.wait()  # the read stands in the disk
-        assert told(broker.answers[0]) == {1: 10}
+        assert sizes(broker.answers[0]) == {1: 10}
         broker.produce(1)
         broker.ask(at(1, 10))
-        assert told(broker.answers[1]) == {1: 1}
+        assert sizes(broker.answers[1]) == {1: 1}
         broker.fs.access.set()
         thread.join()
 
@@ -564,7 +564,7 @@ def test_a_file_system_that_cannot_tell_is_read_at_once() -> None:
     async def scenario(broker: Broker) -> None:
         broker.fs.tells = False
         broker.ask(at(0))
-        assert told(broker.answers[0]) == {0: 10} and broker.io.submitted == 0
+        assert sizes(broker.answers[0]) == {0: 10} and broker.io.submitted == 0
 
     run(scenario)
 
@@ -581,7 +581,7 @@ def test_a_copy_that_was_read_from_the_disk_goes_out_although_the_throttle_has_n
         broker.throttle.set_rate(1)
         broker.throttle.spend(10**9, 0)
         await broker.step()
-        assert told(broker.answers[0]) == {0: 10}
+        assert sizes(broker.answers[0]) == {0: 10}
         broker.ask(at(0), replica_id=2)
         assert len(broker.answers) == 1 and not broker.io.queue, "the next one is held"
 
@@ -595,7 +595,7 @@ def test_a_session_that_outlives_its_requests_keeps_records_for_a_moment_and_beg
             broker[number].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.ask(at(0), at(1), at(2), at(3))
-        assert told(broker.answers[0]) == {2: 10, 3: 10}
+        assert sizes(broker.answers[0]) == {2: 10, 3: 10}
         broker.requests.pop().dropped()
         await broker.step()
         assert broker.budget.statistics().used_bytes, "the next request wants them"
@@ -608,9 +608,9 @@ def test_a_session_that_outlives_its_requests_keeps_records_for_a_moment_and_beg
         await broker.step()
         while broker.io.queue:
             await broker.step()
-        assert told(broker.answers[1]) == {0: 10}
+        assert sizes(broker.answers[1]) == {0: 10}
         broker.ask(at(0, 10))
-        assert told(broker.answers[2]) == {1: 10}
+        assert sizes(broker.answers[2]) == {1: 10}
 
     run(scenario, partitions=4, is_stream=False)
 
@@ -624,6 +624,6 @@ def test_a_session_whose_client_asks_again_in_time_reads_nothing_twice() -> None
         await broker.step()
         await asyncio.sleep((KEPT_MS - 1) / 1000)
         broker.ask(at(1, 10))
-        assert [told(answer) for answer in broker.answers] == [{1: 10}, {0: 10}] and broker.io.submitted == 1
+        assert [sizes(answer) for answer in broker.answers] == [{1: 10}, {0: 10}] and broker.io.submitted == 1
 
     run(scenario, partitions=2, is_stream=False)

@@ -35,9 +35,12 @@ class Acls:
 
 
 def error(answer: FetchResponse) -> type[ApiError]:
-    (told,) = answer.partitions
-    assert not told.records and told.high_watermark == told.last_stable_offset == told.log_start_offset == -1
-    return type(told.error)
+    (answered,) = answer.partitions
+    assert (
+        not answered.records
+        and answered.high_watermark == answered.last_stable_offset == answered.log_start_offset == -1
+    )
+    return type(answered.error)
 
 
 def reading(fetcher: Fetcher) -> Acls:
@@ -95,9 +98,9 @@ def test_an_acl_of_somebody_else_is_no_news(tmp_path: Path) -> None:
     async def scenario(partition: Partition, fetcher: Fetcher) -> None:
         acls = reading(fetcher)
         fetcher.ask(at(0), wait_ms=0)
-        told = len(fetcher.answers)
+        count = len(fetcher.answers)
         acls.change(may_read=True)
         fetcher.ask()
-        assert len(fetcher.answers) == told
+        assert len(fetcher.answers) == count
 
     run(tmp_path, scenario, is_stream=False)

@@ -60,20 +60,20 @@ class Follower:
         """The leader's high watermark comes with an answer."""
         self.partition.follower_high_watermark(high_watermark)
 
-    def told(self) -> PartitionFetchResult:
+    def last_result(self) -> PartitionFetchResult:
         """The newest answer's only partition."""
         (result,) = self.stream.answers[-1].partitions
         return result
 
 
-async def told(follower: Follower, scenario: Callable[[Follower], Awaitable[None]]) -> None:
+async def play(follower: Follower, scenario: Callable[[Follower], Awaitable[None]]) -> None:
     await scenario(follower)
     follower.stream.session.close()
     assert not follower.partition.watchers, "a closed session still watches"
 
 
 def run(path: Path, scenario: Callable[[Follower], Awaitable[None]], *, is_stream: bool = True) -> None:
-    asyncio.run(told(Follower(path, is_stream=is_stream), scenario))
+    asyncio.run(play(Follower(path, is_stream=is_stream), scenario))
 
 
 def offsets(result: PartitionFetchResult) -> list[int]:
@@ -88,11 +88,11 @@ def test_a_follower_serves_up_to_its_own_high_watermark(tmp_path: Path) -> None:
         follower.append(5)
         follower.knows(3)
         follower.stream.ask(at(0), rack_id=RACK)
-        told = follower.told()
-        assert offsets(told) == [0, 1, 2]
-        assert (told.high_watermark, told.log_start_offset, told.error) == (3, 0, None)
+        result = follower.last_result()
+        assert offsets(result) == [0, 1, 2]
+        assert (result.high_watermark, result.log_start_offset, result.error) == (3, 0, None)
         counted = follower.racks.readers.statistics()
-        assert (counted.follower_bytes_out, counted.cross_rack_bytes_out) == (len(told.records), 0)
+        assert (counted.follower_bytes_out, counted.cross_rack_bytes_out) == (len(result.records), 0)
 
     run(tmp_path, scenario)
 
@@ -105,7 +105,7 @@ def test_a_waiting_consumer_is_woken_when_the_high_watermark_comes(tmp_path: Pat
         assert not follower.stream.answers
         follower.knows(1)
         await asyncio.sleep(0)
-        assert offsets(follower.told()) == [0]
+        assert offsets(follower.last_result()) == [0]
 
     run(tmp_path, scenario)
 
@@ -124,7 +124,7 @@ def test_a_consumer_that_is_ahead_waits_and_gets_what_comes(tmp_path: Path) -> N
         assert not follower.stream.answers, "there is nothing at its offset yet"
         follower.knows(3)
         await asyncio.sleep(0)
-        assert offsets(follower.told()) == [2]
+        assert offsets(follower.last_result()) == [2]
 
     run(tmp_path, scenario)
 
@@ -136,11 +136,11 @@ def test_one_that_stays_ahead_is_sent_to_the_leader(tmp_path: Path, offset: int,
         follower.append(5)
         follower.knows(3)
         follower.stream.ask(at(offset), rack_id=RACK, wait_ms=0)
-        assert not follower.stream.answers[0].partitions or follower.told().error is None
+        assert not follower.stream.answers[0].partitions or follower.last_result().error is None
         follower.racks.clock.advance(BEHIND_MS)
         follower.stream.ask(rack_id=RACK, wait_ms=0)
-        assert isinstance(follower.told().error, OffsetNotAvailableError)
-        assert "above the high watermark 3" in str(follower.told().error)
+        assert isinstance(follower.last_result().error, OffsetNotAvailableError)
+        assert "above the high watermark 3" in str(follower.last_result().error)
 
     run(tmp_path, scenario, is_stream=is_stream)
 
@@ -154,7 +154,7 @@ def test_it_is_not_kept_waiting_for_longer_whatever_it_asks_for(tmp_path: Path) 
         await asyncio.sleep(0.02)
         assert len(follower.stream.answers) == 1
 
-    run_virtual(told(Follower(tmp_path), scenario))
+    run_virtual(play(Follower(tmp_path), scenario))
 
 
 def test_below_its_log_start_it_does_not_say_out_of_range(tmp_path: Path) -> None:
@@ -165,8 +165,8 @@ def test_below_its_log_start_it_does_not_say_out_of_range(tmp_path: Path) -> Non
         follower.knows(5)
         follower.partition.log.advance_log_start(3)
         follower.stream.ask(at(2), rack_id=RACK)
-        assert isinstance(follower.told().error, OffsetNotAvailableError)
-        assert "below the log start 3" in str(follower.told().error)
+        assert isinstance(follower.last_result().error, OffsetNotAvailableError)
+        assert "below the log start 3" in str(follower.last_result().error)
 
     run(tmp_path, scenario)
 
@@ -177,8 +177,8 @@ def test_a_consumer_of_another_history_is_sent_to_the_leader(tmp_path: Path) -> 
         follower.append(2, epoch=5)
         follower.knows(4)
         follower.stream.ask(at(3, last_epoch=4), rack_id=RACK)
-        told = follower.told()
-        assert isinstance(told.error, OffsetNotAvailableError) and told.diverging_epoch is None
+        result = follower.last_result()
+        assert isinstance(result.error, OffsetNotAvailableError) and result.diverging_epoch is None
 
     run(tmp_path, scenario)
 
@@ -187,7 +187,7 @@ def test_a_consumer_of_another_history_is_sent_to_the_leader(tmp_path: Path) -> 
 def test_epochs_are_checked_as_at_the_leader(tmp_path: Path, epoch: int, error: type[ApiError]) -> None:
     async def scenario(follower: Follower) -> None:
         follower.stream.ask(at(0, epoch), rack_id=RACK)
-        assert isinstance(follower.told().error, error)
+        assert isinstance(follower.last_result().error, error)
 
     run(tmp_path, scenario)
 
@@ -197,7 +197,7 @@ def test_a_consumer_without_a_rack_is_sent_to_the_leader(tmp_path: Path) -> None
         follower.append(1)
         follower.knows(1)
         follower.stream.ask(at(0))
-        error = follower.told().error
+        error = follower.last_result().error
         assert isinstance(error, NotLeaderOrFollowerError) and error.leader == LEADER
 
     run(tmp_path, scenario)
@@ -212,7 +212,7 @@ def test_a_follower_that_leaves_the_isr_sends_its_consumers_away_at_once(tmp_pat
         assert not follower.stream.answers
         follower.partition.become_follower(state(leader_id=2, isr=(2, 3), partition_epoch=1), LEADER)
         await asyncio.sleep(0)
-        error = follower.told().error
+        error = follower.last_result().error
         assert isinstance(error, NotLeaderOrFollowerError) and error.leader == LEADER
 
     run(tmp_path, scenario)
@@ -226,7 +226,7 @@ def test_one_that_does_not_hear_from_the_quorum_does_so_with_the_next_request(tm
         follower.stream.ask(at(1), rack_id=RACK, wait_ms=0)
         follower.racks.quorum_silent_ms = QUORUM_SILENCE_MS + 1
         follower.stream.ask(rack_id=RACK, wait_ms=0)
-        assert isinstance(follower.told().error, NotLeaderOrFollowerError)
+        assert isinstance(follower.last_result().error, NotLeaderOrFollowerError)
 
     run(tmp_path, scenario, is_stream=is_stream)
 
@@ -241,10 +241,10 @@ def test_committed_records_end_at_the_followers_own_last_stable_offset_and_abort
         said.ended.append(AbortedRange(7, 0, 2))
         follower.knows(5)
         follower.stream.ask(at(0), rack_id=RACK, read_committed=True)
-        told = follower.told()
-        assert offsets(told) == [0, 1, 2, 3]
-        assert (told.last_stable_offset, told.high_watermark) == (4, 5)
-        assert [tuple(one) for one in told.aborted] == [(7, 0)]
+        result = follower.last_result()
+        assert offsets(result) == [0, 1, 2, 3]
+        assert (result.last_stable_offset, result.high_watermark) == (4, 5)
+        assert [tuple(one) for one in result.aborted] == [(7, 0)]
 
     run(tmp_path, scenario)
 
@@ -259,7 +259,7 @@ def test_a_truncation_takes_nothing_from_a_consumer_that_it_was_given_wrongly(tm
         follower.append(1)
         follower.knows(4)
         await asyncio.sleep(0)
-        assert offsets(follower.told()) == [3]
+        assert offsets(follower.last_result()) == [3]
 
     run(tmp_path, scenario)
 
@@ -304,12 +304,12 @@ def test_the_leader_names_the_follower_at_once_and_sends_no_records(tmp_path: Pa
     async def main() -> None:
         lead = Lead(tmp_path, is_stream=is_stream)
         lead.stream.ask(at(1, 6), rack_id="c")
-        told = lead.told()
-        assert (told.preferred_read_replica, bytes(told.records), told.error) == (3, b"", None)
+        result = lead.last_result()
+        assert (result.preferred_read_replica, bytes(result.records), result.error) == (3, b"", None)
         assert lead.racks.readers.statistics().readers_sent_away == 1
         if not is_stream:  # the answer may be lost
             lead.stream.ask(rack_id="c")
-            assert lead.told().preferred_read_replica == 3
+            assert lead.last_result().preferred_read_replica == 3
         lead.stream.session.close()
 
     asyncio.run(main())
@@ -322,7 +322,7 @@ def test_a_leader_names_nobody_to_a_consumer_without_the_right_to_read(tmp_path:
         acls.change(may_read=False)
         lead.stream.ask(at(1, 6), rack_id="c")
         assert error(lead.stream.answers[-1]) is TopicAuthorizationFailedError
-        assert lead.told().preferred_read_replica == -1
+        assert lead.last_result().preferred_read_replica == -1
         lead.stream.session.close()
 
     asyncio.run(main())
@@ -332,7 +332,7 @@ def test_a_consumer_of_the_leaders_rack_gets_records(tmp_path: Path) -> None:
     async def main() -> None:
         lead = Lead(tmp_path)
         lead.stream.ask(at(0, 6), rack_id=RACK)
-        assert offsets(lead.told()) == [0] and lead.told().preferred_read_replica == -1
+        assert offsets(lead.last_result()) == [0] and lead.last_result().preferred_read_replica == -1
         lead.stream.session.close()
 
     asyncio.run(main())
@@ -343,7 +343,7 @@ def test_a_consumer_that_names_its_rack_no_more_gets_records_on_the_same_stream(
         lead = Lead(tmp_path)
         lead.stream.ask(at(0, 6), rack_id="c")
         lead.stream.ask(at(0, 6))
-        assert offsets(lead.told()) == [0]
+        assert offsets(lead.last_result()) == [0]
         assert lead.racks.readers.statistics().cross_rack_bytes_out == 0
         lead.stream.session.close()
 

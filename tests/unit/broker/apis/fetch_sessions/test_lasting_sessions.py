@@ -40,7 +40,7 @@ def of(partition: TopicPartition, offset: int = 0, max_bytes: int = 1 << 20) -> 
     return FetchPartition(partition, TOPIC_ID, offset, -1, max_bytes=max_bytes)
 
 
-def told(fetcher: Fetcher) -> list[tuple[TopicPartition, int]]:
+def answered(fetcher: Fetcher) -> list[tuple[TopicPartition, int]]:
     """The partitions of the last answer, and how many bytes of records each has."""
     return [(result.partition, len(result.records)) for result in fetcher.answers[-1].partitions]
 
@@ -139,7 +139,7 @@ def test_a_request_behind_one_that_waits_has_its_turn_after_it(tmp_path: Path) -
         for _ in range(3):
             await asyncio.sleep(0)
         assert fetcher.written == [first, second, third]
-        assert told(fetcher)[-1] == (NOWHERE, 0)
+        assert answered(fetcher)[-1] == (NOWHERE, 0)
 
     lasting(tmp_path, scenario)
 
@@ -156,7 +156,7 @@ def test_a_request_whose_turn_fails_holds_up_none_behind_it(tmp_path: Path) -> N
         for _n in range(3):
             await asyncio.sleep(0)
         assert isinstance(fetcher.written[1].error, ResourceExhaustedError)
-        assert told(fetcher)[0][0] == PARTITION
+        assert answered(fetcher)[0][0] == PARTITION
         fetcher.session.close()
 
     lasting(tmp_path, scenario)
@@ -177,15 +177,15 @@ def test_a_full_request_is_answered_with_all_its_partitions_in_its_order(tmp_pat
         produce(partition, b"a")
         flush(partition)
         fetcher.ask(of(NOWHERE), of(OTHER), of(PARTITION), is_full=True)
-        assert [key for key, _ in told(fetcher)] == [NOWHERE, OTHER, PARTITION]
+        assert [key for key, _ in answered(fetcher)] == [NOWHERE, OTHER, PARTITION]
         fetcher.ask(of(PARTITION, 1), of(OTHER), wait_ms=0, is_full=True)
-        assert told(fetcher) == [(PARTITION, 0), (OTHER, 0)]
+        assert answered(fetcher) == [(PARTITION, 0), (OTHER, 0)]
         assert [result.high_watermark for result in fetcher.answers[1].partitions] == [1, 0]
         fetcher.ask(of(OTHER), is_full=True)
         produce(other, b"b")
         flush(other)
         await asyncio.sleep(0)
-        assert [key for key, size in told(fetcher) if size] == [OTHER]
+        assert [key for key, size in answered(fetcher) if size] == [OTHER]
         assert not partition.watchers, "it left the session"
 
     lasting(tmp_path, scenario)
@@ -201,7 +201,7 @@ def test_a_full_request_serves_first_what_it_names_first(tmp_path: Path) -> None
             flush(source)
         for order in ((OTHER, PARTITION), (PARTITION, OTHER)):
             fetcher.ask(*map(of, order), is_full=True, max_bytes=10)
-            assert [(key, size > 0) for key, size in told(fetcher)] == [(order[0], True), (order[1], False)]
+            assert [(key, size > 0) for key, size in answered(fetcher)] == [(order[0], True), (order[1], False)]
 
     lasting(tmp_path, scenario)
 
@@ -216,9 +216,9 @@ def test_only_the_first_records_of_an_answer_may_exceed_a_limit(tmp_path: Path) 
         for source in (partition, other):
             flush(source)
         fetcher.ask(of(PARTITION), of(OTHER, max_bytes=100), min_bytes=1 << 20)
-        assert [key for key, _ in told(fetcher)] == [PARTITION], "an answer without room for more does not wait"
+        assert [key for key, _ in answered(fetcher)] == [PARTITION], "an answer without room for more does not wait"
         fetcher.ask(wait_ms=0)
-        assert told(fetcher)[0][0] == OTHER and told(fetcher)[0][1] > 5000
+        assert answered(fetcher)[0][0] == OTHER and answered(fetcher)[0][1] > 5000
 
     lasting(tmp_path, scenario)
 

@@ -32,7 +32,7 @@ from tests.support.virtual_time import run_virtual
 
 KEYS = HUNG, WELL, SLOW = tuple(TopicPartition("t", number) for number in range(3))
 AFTER = PART_AFTER_MS / 1000 + 0.01
-Told = tuple[int, list[int], bool]
+Answer = tuple[int, list[int], bool]
 """Correlation id, partitions, whether more follows."""
 
 
@@ -70,20 +70,20 @@ class Stage:
         assert isinstance(response, ProduceResponse)
         return request.correlation_id, response
 
-    async def told(self) -> ProduceResponse:
+    async def answer(self) -> ProduceResponse:
         return (await self._next())[1]
 
-    async def tells(self) -> Told:
+    async def tells(self) -> Answer:
         number, response = await self._next()
         return number, [r.partition.partition for r in response.partitions], response.more_follows
 
-    async def told_leaders(self) -> list[tuple[int, Endpoint | None]]:
+    async def leaders_of_answer(self) -> list[tuple[int, Endpoint | None]]:
         """The leaders that the next answer, or part of one, tells for its partitions."""
         request = await asyncio.wait_for(self.processor.next_response(), 60)
         assert request is not None
         raw = request.encoded(lambda answer: produce_response_to_bytes(request.correlation_id, answer))
-        told = pb.ProduceResponse.FromString(raw)
-        errors = [(result.partition, error_in_message(result.error)) for result in told.partitions]
+        response = pb.ProduceResponse.FromString(raw)
+        errors = [(result.partition, error_in_message(result.error)) for result in response.partitions]
         return [(number, error.leader.endpoint) for number, error in errors if error is not None and error.leader]
 
     def is_silent(self) -> bool:
@@ -177,7 +177,7 @@ def test_when_the_time_is_up_the_rest_fails_and_nobody_waits_for_it_any_more(tmp
         await at.ask(HUNG, WELL, timeout_ms=5_000)
         at.flush(WELL)
         assert await at.tells() == (1, [1], True)
-        (result,) = (await at.told()).partitions
+        (result,) = (await at.answer()).partitions
         assert result.partition == HUNG and isinstance(result.error, RequestTimedOutError)
         assert len(at.partitions[HUNG].acks_all) == 0, "a disk that hangs for days collects no waiters"
         at.flush(HUNG)
@@ -192,7 +192,7 @@ def test_a_log_dir_that_fails_ends_the_wait(tmp_path: Path) -> None:
         at.flush(WELL)
         assert await at.tells() == (1, [1], True)
         at.partitions[HUNG].stop(KafkaStorageError("gone"))
-        (result,) = (await at.told()).partitions
+        (result,) = (await at.answer()).partitions
         assert result.partition == HUNG and isinstance(result.error, KafkaStorageError)
 
     shown(story, tmp_path)
@@ -251,10 +251,10 @@ def test_each_part_names_new_leaders_at_the_clients_own_listener(
 
     async def story(at: Stage) -> None:
         await at.ask(HUNG, WELL, SLOW)
-        assert await at.told_leaders() == []
+        assert await at.leaders_of_answer() == []
         for key in (WELL, SLOW, HUNG):
             at.partitions[key].become_follower(state(leader_id=2, leader_epoch=6), hint)
-            assert await at.told_leaders() == [(key.partition, address)]
+            assert await at.leaders_of_answer() == [(key.partition, address)]
             assert at.partitions[key].leader_hint is hint, "which the answers to others have too"
 
     shown(story, tmp_path, listener)

@@ -34,13 +34,13 @@ def asked(
     return cast(DescribeUserScramCredentialsResponse, request.response)
 
 
-def told(users: tuple[DescribedUser, ...]) -> dict[str, list[tuple[str, int]]]:
+def described(users: tuple[DescribedUser, ...]) -> dict[str, list[tuple[str, int]]]:
     return {one.user: [(info.mechanism_name, info.iterations) for info in one.credentials] for one in users}
 
 
 def test_all_users_are_told_by_name_with_their_mechanisms() -> None:
     answer = asked({"bob": (SHA_512, SHA_256), "alice": (SHA_256,)})
-    assert list(told(answer.users).items()) == [
+    assert list(described(answer.users).items()) == [
         ("alice", [("SCRAM-SHA-256", 4096)]),
         ("bob", [("SCRAM-SHA-256", 4096), ("SCRAM-SHA-512", 4096)]),
     ]
@@ -63,7 +63,7 @@ def test_users_that_are_named_are_told_or_have_their_error() -> None:
         "nobody": ResourceNotFoundError,
         "alice": type(None),
     }
-    assert told(answer.users)["bob"] == []
+    assert described(answer.users)["bob"] == []
 
 
 def test_a_page_of_named_users_is_refused() -> None:

@@ -47,7 +47,7 @@ class Stage:
         return self.source.keys is not None and bool(self.source.keys.of(kid, "ES256"))
 
 
-def told(story: Callable[[Stage], Awaitable[None]], url: str = PAGE) -> None:
+def run(story: Callable[[Stage], Awaitable[None]], url: str = PAGE) -> None:
     async def main() -> None:
         stage = Stage(url)
         serving = asyncio.create_task(stage.source.serve(stage.fetch))
@@ -66,7 +66,7 @@ def test_keys_are_asked_for_again_and_again() -> None:
         await asyncio.sleep(HOUR_MS / 1000)
         assert stage.knows("new") and len(stage.asked_ms) == 2
 
-    told(story)
+    run(story)
 
 
 def test_a_file_is_looked_at_sooner() -> None:
@@ -74,7 +74,7 @@ def test_a_file_is_looked_at_sooner() -> None:
         await asyncio.sleep(10 * FILE_REFRESH_MS_MAX / 1000)
         assert len(stage.asked_ms) == 11
 
-    told(story, "file:///keys")
+    run(story, "file:///keys")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_does_not_work_leaves_the_old_keys_in_force(
         await asyncio.sleep(10)
         assert stage.knows("new") and not stage.source.refused
 
-    told(story)
+    run(story)
 
 
 def test_without_any_key_the_log_says_that_nobody_can_log_in(caplog: pytest.LogCaptureFixture) -> None:
@@ -117,7 +117,7 @@ def test_an_unknown_key_is_asked_for_at_once_and_for_all_who_wait() -> None:
         assert await asyncio.gather(*[stage.source.learn() for _ in range(50)]) == [True] * 50
         assert stage.knows("new") and len(stage.asked_ms) == 2
 
-    told(story)
+    run(story)
 
 
 def test_who_makes_up_names_of_keys_has_the_issuer_asked_now_and_then_only() -> None:
@@ -127,7 +127,7 @@ def test_who_makes_up_names_of_keys_has_the_issuer_asked_now_and_then_only() -> 
             await asyncio.sleep(0.1)
         assert len(stage.asked_ms) == 1 + 100_000 // LEARN_MS_MIN
 
-    told(story)
+    run(story)
 
 
 def test_a_log_in_does_not_wait_for_ever_for_an_issuer_that_hangs() -> None:
@@ -137,7 +137,7 @@ def test_a_log_in_does_not_wait_for_ever_for_an_issuer_that_hangs() -> None:
         assert not await stage.source.learn()
         assert stage.loop.now_ms() - began == LEARN_SECONDS * 1000 and stage.source.is_fetching
 
-    told(story)
+    run(story)
 
 
 def test_nobody_is_asked_before_the_node_serves() -> None:

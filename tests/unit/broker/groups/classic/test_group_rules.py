@@ -19,8 +19,8 @@ from penstock.messages.groups.classic_protocol import JoinGroupProtocol
 from tests.support.classic_group_core import protocols
 
 
-def member(name: str, told: tuple[JoinGroupProtocol, ...], instance: str | None = None) -> ClassicMember:
-    return ClassicMember(name, instance, Client(name, f"/{name}"), 60_000, 10_000, told)
+def member(name: str, protocols_of_it: tuple[JoinGroupProtocol, ...], instance: str | None = None) -> ClassicMember:
+    return ClassicMember(name, instance, Client(name, f"/{name}"), 60_000, 10_000, protocols_of_it)
 
 
 @pytest.mark.parametrize("state", [GroupState.COMPLETING_REBALANCE, GroupState.STABLE, GroupState.EMPTY])
@@ -30,8 +30,8 @@ def test_a_group_enters_no_state_that_may_not_follow(state: GroupState) -> None:
 
 
 def test_of_equal_votes_the_first_one_wins_and_a_name_told_twice_counts_once() -> None:
-    told = [member("a", protocols("x", "y", "x")), member("b", protocols("y", "x"))]
-    assert chosen_protocol(told) == "x"
+    members = [member("a", protocols("x", "y", "x")), member("b", protocols("y", "x"))]
+    assert chosen_protocol(members) == "x"
     assert chosen_protocol([]) is None
 
 

@@ -48,8 +48,8 @@ def test_a_group_that_is_adopted_rebalances_with_the_protocols_that_its_members_
     leader, follower = core.stable(2)
     adopted = core.loaded_again()
     turn = adopted.turn()
-    told = {leader.member_id: protocols("range", "rr"), follower.member_id: protocols("rr", "range")}
-    adopted.core.adopted(turn, adopted.group(), told)
+    named = {leader.member_id: protocols("range", "rr"), follower.member_id: protocols("rr", "range")}
+    adopted.core.adopted(turn, adopted.group(), named)
     adopted.end(turn)
     assert adopted.group().state is GroupState.PREPARING_REBALANCE
     assert adopted.group().support == {"range": 2, "rr": 2}

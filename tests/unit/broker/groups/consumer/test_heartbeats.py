@@ -45,9 +45,9 @@ def test_a_partition_is_given_only_when_its_owner_has_given_it_up() -> None:
     first.beat()
     assert second.beat().assignment == ()
     assert here.group().state == "Reconciling"
-    told = first.beat()
-    assert told.member_epoch == 1, "it gives up first, and goes to the new epoch then"
-    assert told.assignment is not None and len(told.assignment[0].partitions) == 2
+    answer = first.beat()
+    assert answer.member_epoch == 1, "it gives up first, and goes to the new epoch then"
+    assert answer.assignment is not None and len(answer.assignment[0].partitions) == 2
     second.beat()
     assert second.partitions == set(), "not acknowledged yet"
     assert first.beat().member_epoch == 2

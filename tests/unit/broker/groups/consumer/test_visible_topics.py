@@ -233,8 +233,8 @@ def test_a_classic_member_is_not_told_of_what_it_was_assigned_before_its_right_w
     new.beat()
     joined = here.send(old.join_request(member_id="m"), CLIENT._replace(visibility=rights.visibility("anna")))
     sync = SyncGroupRequest("g", joined.generation_id, "m")
-    for now, told in (("a b", ["b"]), ("a", [])):
+    for now, visible in (("a b", ["b"]), ("a", [])):
         rights.now(anna=now)
         answer = here.send(sync, CLIENT._replace(visibility=rights.visibility("anna")))
         names = [row.topic for row in decode_assignment(answer.assignment).assigned_partitions]
-        assert [name for name in names if name == "b"] == told
+        assert [name for name in names if name == "b"] == visible

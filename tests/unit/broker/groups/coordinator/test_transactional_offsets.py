@@ -68,11 +68,11 @@ async def fetched(broker: GroupBroker, require_stable: bool = False) -> Any:
 
 
 async def marked(broker: GroupBroker, epoch: int, is_committed: bool = True, **fields: Any) -> ApiError | None:
-    told: list[ApiError | None] = []
+    heard: list[ApiError | None] = []
     marker = TxnMarker(7, epoch, is_committed, fields.pop("coordinator_epoch", 3), (), fields.pop("version", 2))
-    broker.coordinator.write_marker(broker.partition(0), marker, told.append)
-    await broker.until(lambda: told)
-    return told[0]
+    broker.coordinator.write_marker(broker.partition(0), marker, heard.append)
+    await broker.until(lambda: heard)
+    return heard[0]
 
 
 async def moved_away_and_back(broker: GroupBroker) -> None:

@@ -35,9 +35,9 @@ def test_few_samples_are_enough_for_any_age() -> None:
     now_ms = 10_000 * 10_000
     oldest = next(offset for offset in range(end) if history.written_ms(offset) != history.written_ms(0))
     for offset in range(oldest, end, 7):
-        told_ms = history.written_ms(offset)
-        assert told_ms is not None
-        late_ms = told_ms - written[offset]
+        written_ms = history.written_ms(offset)
+        assert written_ms is not None
+        late_ms = written_ms - written[offset]
         assert 0 <= late_ms <= max(20_000, (now_ms - written[offset]) // 2)
 
 

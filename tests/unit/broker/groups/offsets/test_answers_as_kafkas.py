@@ -23,7 +23,7 @@ def test_every_script_is_answered_as_by_kafka() -> None:
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if "classic" not in name])
 def test_nothing_changes_if_another_broker_leads_before_each_request(name: str) -> None:
     """A classic group whose members have no assignment yet stands in no record."""
-    told = transcript(OurCore(reloads=True), [name]).splitlines()
+    lines = transcript(OurCore(reloads=True), [name]).splitlines()
     recorded = RECORDED.read_text().splitlines()
     begin = recorded.index(f"== {name}")
-    assert told == recorded[begin : begin + len(told)]
+    assert lines == recorded[begin : begin + len(lines)]

@@ -18,37 +18,37 @@ from broker.groups.records.record_log import read_group_records
 from penstock.errors import CorruptMessageError
 from penstock.record.reader import read_records
 from tests.support.group_log import entries_of, written_batches
-from tests.support.kafka_json import told_record
+from tests.support.kafka_json import json_record
 
 HERE = Path(__file__).parent
 LOG = (HERE / "kafka_4_3_1.log").read_bytes()
-TOLD = [json.loads(line) for line in (HERE / "kafka_4_3_1.jsonl").read_text().splitlines()]
+PRINTED = [json.loads(line) for line in (HERE / "kafka_4_3_1.jsonl").read_text().splitlines()]
 WRITTEN = read_records(LOG)
 
 
 def in_order(records: Iterable[Any]) -> list[str]:
     """Records of groups as they come, and after them offsets, whose order means nothing."""
-    told = list(records)
-    offsets = sorted(json.dumps(one) for one in told if one[0]["type"] == "1")
-    return [json.dumps(one) for one in told if one[0]["type"] != "1"] + offsets
+    rows = list(records)
+    offsets = sorted(json.dumps(one) for one in rows if one[0]["type"] == "1")
+    return [json.dumps(one) for one in rows if one[0]["type"] != "1"] + offsets
 
 
-def wanted(told: list[Any]) -> list[str]:
+def wanted(rows: list[Any]) -> list[str]:
     """The last record of each key."""
-    last = {json.dumps(one[0]): place for place, one in enumerate(told)}
-    return in_order(told[place] for place in sorted(last.values()))
+    last = {json.dumps(one[0]): place for place, one in enumerate(rows)}
+    return in_order(rows[place] for place in sorted(last.values()))
 
 
 def read(part: LogPart) -> list[str]:
-    return in_order(told_record(*entry) for entry in entries_of(part))  # type: ignore[misc]
+    return in_order(json_record(*entry) for entry in entries_of(part))  # type: ignore[misc]
 
 
 def test_each_record_says_what_kafkas_own_tool_reads_in_it() -> None:
-    assert [told_record(*record) for one in WRITTEN if (record := decode_group_record(one.key, one.value))] == TOLD
+    assert [json_record(*record) for one in WRITTEN if (record := decode_group_record(one.key, one.value))] == PRINTED
 
     found = read_group_records(LOG, 0)
-    assert read(found) == wanted(TOLD)
-    assert (found.next_offset, found.unknown, found.transactional) == (len(TOLD), 0, 0)
+    assert read(found) == wanted(PRINTED)
+    assert (found.next_offset, found.unknown, found.transactional) == (len(PRINTED), 0, 0)
 
 
 def test_each_record_is_written_again_with_the_same_bytes() -> None:
@@ -56,15 +56,15 @@ def test_each_record_is_written_again_with_the_same_bytes() -> None:
         record = decode_group_record(written.key, written.value)
         assert record is not None
         assert encode_group_record(*record) == (written.key, written.value)
-    assert len(WRITTEN) == len(TOLD)
+    assert len(WRITTEN) == len(PRINTED)
 
 
 def test_reading_begins_inside_of_a_batch_and_leaves_a_partial_one() -> None:
-    assert read(read_group_records(LOG, 9)) == wanted(TOLD[9:])
+    assert read(read_group_records(LOG, 9)) == wanted(PRINTED[9:])
 
     part = read_group_records(LOG[:-1], 0)
-    assert 0 < part.next_offset < len(TOLD)
-    assert read(part) == wanted(TOLD[: part.next_offset])
+    assert 0 < part.next_offset < len(PRINTED)
+    assert read(part) == wanted(PRINTED[: part.next_offset])
 
 
 def test_a_damaged_batch_is_told() -> None:

@@ -31,7 +31,7 @@ ENDS = [at + header.size_bytes for at, header in iter_headers(LOG)]
 P, Q = TxnProducer(7, 0), TxnProducer(8, 3)
 
 
-def told(state: GroupOffsetsState) -> dict[str, dict[str, int]]:
+def offsets_in(state: GroupOffsetsState) -> dict[str, dict[str, int]]:
     return {group: {f"{p.topic}{p.partition}": one.offset for p, one in state.of_group(group)} for group in
             sorted(state.group_ids())}  # fmt: skip
 
@@ -40,7 +40,7 @@ def waiting(state: GroupOffsetsState) -> set[tuple[str, TopicPartition]]:
     return {(group, place) for group in state.pending.group_ids() for place in state.pending.places_of(group)}
 
 
-def as_kafka_told() -> dict[str, dict[str, int]]:
+def offsets_of_kafka() -> dict[str, dict[str, int]]:
     """The last answer of Kafka to a fetch of everything, in each script."""
     found = {}
     for script in RECORDED.split("== ")[1:]:
@@ -54,9 +54,9 @@ def as_kafka_told() -> dict[str, dict[str, int]]:
 
 def test_kafkas_log_tells_what_kafka_did() -> None:
     state = loaded_offsets(LOG)
-    found = told(state)
-    assert {group: found[group] for group in as_kafka_told()} == as_kafka_told()
-    assert set(found) - set(as_kafka_told()) == {
+    found = offsets_in(state)
+    assert {group: found[group] for group in offsets_of_kafka()} == offsets_of_kafka()
+    assert set(found) - set(offsets_of_kafka()) == {
         "a-group-that-has-nothing-but-pending-offsets"
     }  # never fetched at last
     assert waiting(state) == {
@@ -70,7 +70,7 @@ def test_kafkas_log_tells_what_kafka_did() -> None:
 def test_the_parts_in_which_a_log_is_read_make_no_difference(step: int) -> None:
     cuts = [0, *ENDS[step - 1 :: step], len(LOG)]
     state, whole = loaded_offsets(*(LOG[begin:end] for begin, end in pairwise(cuts))), loaded_offsets(LOG)
-    assert told(state) == told(whole) and waiting(state) == waiting(whole)
+    assert offsets_in(state) == offsets_in(whole) and waiting(state) == waiting(whole)
     assert len(state.pending) == len(whole.pending) == 2
 
 

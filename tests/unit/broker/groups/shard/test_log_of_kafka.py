@@ -36,8 +36,8 @@ def described(core: ShardCore, group_id: str) -> DescribedGroup:
 
 def test_a_classic_group_has_its_generation_and_its_members(core: ShardCore) -> None:
     group = described(core, "classic-g")
-    told = group.group_type, group.state, group.protocol_type, group.protocol_name, group.group_epoch
-    assert told == (GroupType.CLASSIC, "Stable", "consumer", "range", 1)
+    fields = group.group_type, group.state, group.protocol_type, group.protocol_name, group.group_epoch
+    assert fields == (GroupType.CLASSIC, "Stable", "consumer", "range", 1)
     assert {(member.client_id, member.group_instance_id) for member in group.members} == {
         ("one", None),
         ("two", "static-2"),

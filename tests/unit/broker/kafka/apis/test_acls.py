@@ -115,8 +115,13 @@ def test_what_each_filter_removed_is_told(version: int) -> None:
     results = ours.AclDeletion((READS, CLUSTER)), ours.AclDeletion(error=InvalidRequestError("what is that"))
     read = read_by_client(ended(plan, ours.DeleteAclsResponse(results)), version)
     assert [(one.error_code, len(one.matching_acls)) for one in read.filter_results] == [(0, 2), (INVALID_REQUEST, 0)]
-    told = read.filter_results[0].matching_acls[0]
-    assert (told.resource_type, told.resource_name, told.pattern_type, told.operation) == (2, "orders", 4, 3)
+    matching = read.filter_results[0].matching_acls[0]
+    assert (matching.resource_type, matching.resource_name, matching.pattern_type, matching.operation) == (
+        2,
+        "orders",
+        4,
+        3,
+    )
 
 
 def test_more_than_one_request_of_the_node_has_are_asked_in_turns() -> None:

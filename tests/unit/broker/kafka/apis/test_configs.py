@@ -137,8 +137,8 @@ def test_many_resources_are_asked_for_a_few_at_a_time_and_told_with_a_pause_afte
     plan = describe_configs(asked(4), describing(*((TOPIC, f"t{n}", None) for n in range(2 * ASKED_AT_ONCE))))
     wanted = first_ask(plan, "DescribeConfigs").resources
     assert [one.resource_name for one in wanted] == [f"t{n}" for n in range(ASKED_AT_ONCE)]
-    told = tuple(DescribeConfigsResult(one.resource_type, one.resource_name) for one in wanted)
-    assert pauses(plan, DescribeConfigsResponse(told, 1)) == ASKED_AT_ONCE + 1
+    answer = tuple(DescribeConfigsResult(one.resource_type, one.resource_name) for one in wanted)
+    assert pauses(plan, DescribeConfigsResponse(answer, 1)) == ASKED_AT_ONCE + 1
 
 
 def test_a_description_of_nothing_asks_for_nothing() -> None:
@@ -268,18 +268,18 @@ def test_an_idle_key_is_set_described_with_its_synonyms_and_deleted() -> None:
     node = a_topic(retention_ms="5")
     asked = describing((TOPIC, "t", ["preallocate"]), include_synonyms=True)
 
-    def told() -> list[tuple[str | None, int, list[tuple[str, str | None, int]]]]:
+    def described() -> list[tuple[str | None, int, list[tuple[str, str | None, int]]]]:
         (found,) = node.call(DESCRIBE, asked, 4).results[0].configs
         return [(found.value, found.config_source, [(s.name, s.value, s.source) for s in found.synonyms])]
 
-    assert told() == [("false", 5, [("preallocate", "false", 5)])]
+    assert described() == [("false", 5, [("preallocate", "false", 5)])]
     for changes, code in ((("preallocate", SET, "true"), 40), (("preallocate", SET, "false"), 0)):
         assert outcomes(node.call(INCREMENTAL, incremental((TOPIC, "t", [changes])), 1)) == [(TOPIC, "t", code)]
-    assert told() == [("false", 1, [("preallocate", "false", 1), ("preallocate", "false", 5)])]
+    assert described() == [("false", 1, [("preallocate", "false", 1), ("preallocate", "false", 5)])]
     gone: Any = [("preallocate", DELETE, None)]
     for _ in range(2):
         assert outcomes(node.call(INCREMENTAL, incremental((TOPIC, "t", gone)), 1)) == [(TOPIC, "t", 0)]
-    assert told() == [("false", 5, [("preallocate", "false", 5)])]
+    assert described() == [("false", 5, [("preallocate", "false", 5)])]
 
 
 # -- AlterConfigs ------------------------------------------------------------------------------------------------------

@@ -56,8 +56,8 @@ def test_each_partition_has_its_own_outcome() -> None:
 def test_a_transaction_is_told_with_its_first_offset_and_its_coordinators_epoch() -> None:
     plan = describe_producers_plan(PARTS)(asked(0), request(t=[1]))
     first_ask(plan, "DescribeProducers")
-    told = replace(STATE, coordinator_epoch=0, transaction_start_offset=0)
-    made = (PartitionProducers(TopicPartition("t", 1), None, (told,)),)
+    given = replace(STATE, coordinator_epoch=0, transaction_start_offset=0)
+    made = (PartitionProducers(TopicPartition("t", 1), None, (given,)),)
     state = read_by_client(ended(plan, DescribeProducersResponse(made)), 0).topics[0].partitions[0].active_producers[0]
     assert (state.coordinator_epoch, state.current_txn_start_offset) == (0, 0)
 

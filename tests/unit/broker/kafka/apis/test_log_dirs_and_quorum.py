@@ -171,8 +171,15 @@ def test_the_quorum_is_described_as_kafkas_metadata_topic(version: int) -> None:
     assert (partition.leader_id, partition.leader_epoch, partition.high_watermark) == (1, 5, 88)
     at = (lambda ago_ms: WALL_MS - ago_ms) if version >= 1 else (lambda ago_ms: -1)
     replicas = [*partition.current_voters, *partition.observers]
-    told = [(r.replica_id, r.log_end_offset, r.last_fetch_timestamp, r.last_caught_up_timestamp) for r in replicas]
-    assert told == [(1, 90, at(0), at(1)), (2, 80, at(30), at(400)), (3, -1, -1, -1), (4, 90, at(20), at(20))]
+    replicas_of_answer = [
+        (r.replica_id, r.log_end_offset, r.last_fetch_timestamp, r.last_caught_up_timestamp) for r in replicas
+    ]
+    assert replicas_of_answer == [
+        (1, 90, at(0), at(1)),
+        (2, 80, at(30), at(400)),
+        (3, -1, -1, -1),
+        (4, 90, at(20), at(20)),
+    ]
     nodes = [(n.node_id, [(at.name, at.host, at.port) for at in n.listeners]) for n in answer.nodes]
     assert nodes == ([(1, [("CONTROLLER", "127.0.0.1", 9193)])] if version >= 2 else [])
 
@@ -194,8 +201,8 @@ def test_the_disk_of_each_replica_is_told_and_every_address_of_a_voter(version: 
     node.answers["DescribeQuorum"] = lambda body: quorum.QuorumInfo(2, 5, 9, (voter,), (observer,), is_dynamic=True)
     answer = node.call(QUORUM, describing(), version)
     (partition,) = answer.topics[0].partitions
-    told = [one.replica_directory_id for one in (*partition.current_voters, *partition.observers)]
-    assert told == ([disk_of(2), disk_of(4)] if version >= 2 else ["", ""])
+    replicas_of_answer = [one.replica_directory_id for one in (*partition.current_voters, *partition.observers)]
+    assert replicas_of_answer == ([disk_of(2), disk_of(4)] if version >= 2 else ["", ""])
     nodes = [(n.node_id, [(at.name, at.host, at.port) for at in n.listeners]) for n in answer.nodes]
     listeners = [("CONTROLLER", "host-2", 9193), ("CONTROLLER_2", "other", 1)]
     assert nodes == ([(2, listeners)] if version >= 2 else [])

@@ -35,7 +35,7 @@ def by_id(*topic_ids: str) -> MetadataRequest:
     return MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in topic_ids])
 
 
-def told(answer: MetadataResponse) -> list[tuple[str | None, int]]:
+def codes_of(answer: MetadataResponse) -> list[tuple[str | None, int]]:
     return [(topic.name, topic.error_code) for topic in answer.topics]
 
 
@@ -62,16 +62,16 @@ def test_no_list_is_every_topic_and_an_empty_one_is_none_but_in_version_0(versio
     for name in ("b", "a"):
         node.cluster.create(name)
     everything, nothing = [("a", 0), ("b", 0)], []
-    assert told(metadata(node, MetadataRequest(topics=[]), version)) == (everything if version == 0 else nothing)
+    assert codes_of(metadata(node, MetadataRequest(topics=[]), version)) == (everything if version == 0 else nothing)
     if version > 0:
-        assert told(metadata(node, MetadataRequest(topics=None), version)) == everything
+        assert codes_of(metadata(node, MetadataRequest(topics=None), version)) == everything
 
 
 def test_topics_are_told_in_the_order_of_the_request_and_each_once() -> None:
     node = AdminNode()
     for name in ("a", "b"):
         node.cluster.create(name)
-    assert told(metadata(node, named("b", "gone", "a", "b"))) == [("b", 0), ("gone", 3), ("a", 0)]
+    assert codes_of(metadata(node, named("b", "gone", "a", "b"))) == [("b", 0), ("gone", 3), ("a", 0)]
 
 
 def test_topics_with_many_partitions_are_told_with_pauses() -> None:
@@ -85,7 +85,7 @@ def test_topics_with_many_partitions_are_told_with_pauses() -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "../x", "a\0b", "ü", "__cluster_metadata"])
 def test_a_name_that_no_topic_may_have_is_not_merely_unknown(name: str) -> None:
-    assert told(metadata(AdminNode(), named(name))) == [(name, 17)]
+    assert codes_of(metadata(AdminNode(), named(name))) == [(name, 17)]
 
 
 @pytest.mark.parametrize("version", [12, 13])
@@ -118,14 +118,14 @@ def test_ids_are_refused_before_version_12(version: int) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         metadata(node, body, version)
     failed = received(metadata_failed(Asked(version, CALLER), body, refused.value), version)
-    assert told(failed) == [("t", 42)]
+    assert codes_of(failed) == [("t", 42)]
 
 
 def test_a_request_that_fails_has_the_error_for_each_topic_and_from_version_13_on_for_itself() -> None:
     error = NotControllerError("none")
     for version in VERSIONS:
         failed = received(metadata_failed(Asked(version, CALLER), named("a", "b"), error), version)
-        assert told(failed) == [("a", 41), ("b", 41)] and failed.error_code == (41 if version == 13 else 0)
+        assert codes_of(failed) == [("a", 41), ("b", 41)] and failed.error_code == (41 if version == 13 else 0)
 
 
 def test_clients_of_another_listener_are_told_its_addresses_and_which_leaders_lack_it() -> None:
@@ -192,7 +192,7 @@ def test_more_names_than_one_request_may_have_are_asked_in_turns() -> None:
     names = [f"gone-{number}" for number in range(2 * NAMES_MAX)]
     answer = metadata(node, named(*names, "t"))
     assert [len(ask.body.topics) for ask in node.asks] == [NAMES_MAX, NAMES_MAX, 1]
-    assert told(answer) == [*((name, 3) for name in names), ("t", 0)]
+    assert codes_of(answer) == [*((name, 3) for name in names), ("t", 0)]
 
 
 def test_all_of_many_topics_are_asked_for_in_turns_and_those_that_go_meanwhile_are_left_out() -> None:
@@ -206,7 +206,7 @@ def test_all_of_many_topics_are_asked_for_in_turns_and_those_that_go_meanwhile_a
     assert (len(first.body.topics), second.topics) == (NAMES_MAX, tuple(names[NAMES_MAX:]))
     node.cluster.delete(names[-1])
     answer = ended(plan, node._answer(Ask("Metadata", second), CALLER))
-    assert told(received(answer, 12)) == [(name, 0) for name in names[:-1]]
+    assert codes_of(received(answer, 12)) == [(name, 0) for name in names[:-1]]
 
 
 def test_nobody_is_told_a_topics_old_state_because_its_bytes_are_kept() -> None:
@@ -236,14 +236,14 @@ def test_nobody_is_told_a_topics_old_state_because_its_bytes_are_kept() -> None:
 
 def test_unknown_topics_are_not_made_unless_the_node_and_the_client_want_it() -> None:
     for node, allowed in ((AdminNode(), True), (AdminNode(auto_create_topics_enable=True), False)):
-        assert told(metadata(node, named("t", allow_auto_topic_creation=allowed))) == [("t", 3)]
+        assert codes_of(metadata(node, named("t", allow_auto_topic_creation=allowed))) == [("t", 3)]
         assert [ask.api for ask in node.asks] == ["Metadata"]
 
 
 def test_an_unknown_topic_is_made_with_the_defaults_and_told_at_once() -> None:
     node = AdminNode(auto_create_topics_enable=True)
     answer = metadata(node, named("t", "..", "u"), 1)
-    assert told(answer) == [("t", 0), ("..", 17), ("u", 0)]
+    assert codes_of(answer) == [("t", 0), ("..", 17), ("u", 0)]
     made = node.asks[1].body
     assert [(topic.name, topic.partitions, topic.replication_factor) for topic in made.topics] == [
         ("t", -1, -1),
@@ -253,8 +253,8 @@ def test_an_unknown_topic_is_made_with_the_defaults_and_told_at_once() -> None:
 
 def test_a_topic_that_cannot_be_made_has_the_reason_as_its_error() -> None:
     node = AdminNode(0, auto_create_topics_enable=True)
-    assert told(metadata(node, named("t"))) == [("t", 38)]
-    assert told(metadata(AdminNode(auto_create_topics_enable=True), named("__consumer_offsets"))) == [
+    assert codes_of(metadata(node, named("t"))) == [("t", 38)]
+    assert codes_of(metadata(AdminNode(auto_create_topics_enable=True), named("__consumer_offsets"))) == [
         ("__consumer_offsets", 17)
     ]
 
@@ -266,7 +266,7 @@ def test_a_topic_whose_making_takes_too_long_is_asked_for_again() -> None:
         raise RequestTimedOutError("no controller")
 
     node.answers["CreateTopics"] = silent
-    assert told(metadata(node, named("t"))) == [("t", 5)]
+    assert codes_of(metadata(node, named("t"))) == [("t", 5)]
 
 
 def test_an_answer_waits_only_once_for_a_controller_that_is_not_there() -> None:
@@ -280,8 +280,8 @@ def test_an_answer_waits_only_once_for_a_controller_that_is_not_there() -> None:
     names = [f"new-{number}" for number in range(3 * NAMES_MAX)]
     answer = metadata(node, named(*names, "t"))
     assert [ask.api for ask in node.asks].count("CreateTopics") == 1
-    assert told(answer)[:NAMES_MAX] == [(name, 5) for name in names[:NAMES_MAX]]
-    assert told(answer)[NAMES_MAX:] == [*((name, 3) for name in names[NAMES_MAX:]), ("t", 0)]
+    assert codes_of(answer)[:NAMES_MAX] == [(name, 5) for name in names[:NAMES_MAX]]
+    assert codes_of(answer)[NAMES_MAX:] == [*((name, 3) for name in names[NAMES_MAX:]), ("t", 0)]
 
 
 def test_what_forbids_new_topics_spoils_no_answer_about_others() -> None:
@@ -292,9 +292,9 @@ def test_what_forbids_new_topics_spoils_no_answer_about_others() -> None:
         raise PolicyViolationError("no more topics")
 
     node.answers["CreateTopics"] = refuses
-    assert told(metadata(node, named("new", "t"))) == [("new", 44), ("t", 0)]
+    assert codes_of(metadata(node, named("new", "t"))) == [("new", 44), ("t", 0)]
 
 
 def test_all_topics_make_none() -> None:
     node = AdminNode(auto_create_topics_enable=True)
-    assert told(metadata(node, MetadataRequest(topics=None))) == [] and len(node.asks) == 1
+    assert codes_of(metadata(node, MetadataRequest(topics=None))) == [] and len(node.asks) == 1

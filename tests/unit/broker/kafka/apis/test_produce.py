@@ -188,8 +188,8 @@ def test_an_error_of_a_transaction_is_one_that_the_version_knows(error: ApiError
     for version, code in codes.items():
         plan = planned(version, request(("t", 0), records=records, transactional_id="a"))
         ask = first_ask(plan, "Produce")
-        told = PartitionProduceResult(ask.partitions[0].partition, error)
-        assert only(ended(plan, ProduceResponse([told])), version).error_code == code
+        answer = PartitionProduceResult(ask.partitions[0].partition, error)
+        assert only(ended(plan, ProduceResponse([answer])), version).error_code == code
 
 
 def test_a_transactional_id_without_such_batches_does_no_harm() -> None:

@@ -50,8 +50,8 @@ def test_a_description_has_no_name_for_everybody() -> None:
         QuotaFilterPart("ip", QuotaMatch.EXACT, "10.0.0.1"),
         QuotaFilterPart("user", QuotaMatch.UNKNOWN),
     )
-    told = ClientQuota(QuotaEntity("anna", ""), (QuotaValue("producer_byte_rate", 5.0),))
-    (entry,) = read_by_client(ended(plan, DescribeClientQuotasResponse((told,))), 1).entries
+    answer = ClientQuota(QuotaEntity("anna", ""), (QuotaValue("producer_byte_rate", 5.0),))
+    (entry,) = read_by_client(ended(plan, DescribeClientQuotasResponse((answer,))), 1).entries
     assert entry.entity == entity(("user", "anna"), ("client-id", None))
     assert entry.values == [ValueData(key="producer_byte_rate", value=5.0)]
 

@@ -121,8 +121,8 @@ def test_validation_alone_makes_nothing_and_tells_what_would_be() -> None:
     asked = (new("t", 3, 1, retention_ms="5", cleanup_policy="compact, delete"), new("u", 3, 2))
     answer = node.call(CREATE, creating(*asked, validate_only=True), 7)
     assert [t.error_code for t in answer.topics] == [0, 38] and not node.cluster.image.topics_by_name
-    told, real = answer.topics[0], node.call(CREATE, creating(asked[0]), 7).topics[0]
-    assert (told.num_partitions, told.topic_id, told.configs) == (3, "", real.configs)
+    validated, real = answer.topics[0], node.call(CREATE, creating(asked[0]), 7).topics[0]
+    assert (validated.num_partitions, validated.topic_id, validated.configs) == (3, "", real.configs)
     described = node.call(32, describing_topic("t"), 4).results[0].configs
     of_description = {(entry.name, entry.value, entry.config_source) for entry in described}
     assert {(c.name, c.value, c.config_source) for c in real.configs} == of_description

@@ -47,8 +47,8 @@ def test_users_that_are_named_have_their_own_errors() -> None:
     body = DescribeUserScramCredentialsRequest(users=[UserName(name="nobody")])
     plan = users.describe_user_scram_credentials(asked(0), body)
     assert first_ask(plan, DESCRIBE).users == ("nobody",)
-    told = DescribedUser("nobody", error=ResourceNotFoundError("there is no user 'nobody'"))
-    answer = read_by_client(ended(plan, DescribeUserScramCredentialsResponse((told,))), 0)
+    unknown = DescribedUser("nobody", error=ResourceNotFoundError("there is no user 'nobody'"))
+    answer = read_by_client(ended(plan, DescribeUserScramCredentialsResponse((unknown,))), 0)
     assert [(one.user, one.error_code, one.error_message) for one in answer.results] == [
         ("nobody", 91, "there is no user 'nobody'")
     ]
@@ -83,8 +83,8 @@ def test_what_cannot_be_a_credential_is_left_to_the_controller_to_refuse() -> No
         ("a", 9, b"", b""),
         ("b", 1, b"", b""),
     ]
-    told = AlteredUser("b", UnacceptableCredentialError("the keys of SCRAM-SHA-256 have 32 bytes"))
-    answer = read_by_client(ended(plan, AlterUserScramCredentialsResponse((told,))), 0)
+    refused = AlteredUser("b", UnacceptableCredentialError("the keys of SCRAM-SHA-256 have 32 bytes"))
+    answer = read_by_client(ended(plan, AlterUserScramCredentialsResponse((refused,))), 0)
     assert [(one.user, one.error_code) for one in answer.results] == [("b", 93)]
 
 

@@ -113,8 +113,8 @@ def test_requests_that_wait_for_room_are_answered_in_their_turn() -> None:
 
 
 def _coordinators(asked: Asked, body: FindCoordinatorRequest) -> Plan:
-    told = yield Ask("FindCoordinator", len(body.coordinator_keys))
-    return FindCoordinatorResponse(coordinators=[Coordinator(key="x" * told)])
+    response = yield Ask("FindCoordinator", len(body.coordinator_keys))
+    return FindCoordinatorResponse(coordinators=[Coordinator(key="x" * response)])
 
 
 def test_an_api_with_small_answers_waits_for_room_where_a_request_has_many_elements() -> None:
@@ -183,13 +183,13 @@ def _producing(number: int) -> bytes:
     return frame(ProduceRequest(acks=1), PRODUCED_IN, number)
 
 
-def _told(asked: Asked, body: ProduceRequest) -> Plan:
+def _echoed(asked: Asked, body: ProduceRequest) -> Plan:
     yield Ask("Produce", None)
     return ProduceResponse(responses=[TopicProduceResponse(name="x" * 30_000)])
 
 
 PRODUCED_IN = 9
-SMALL = replace(PRODUCE, plan=_told)
+SMALL = replace(PRODUCE, plan=_echoed)
 
 
 def test_a_party_that_reads_no_small_answers_is_read_no_further_once_these_fill_its_share() -> None:

@@ -268,10 +268,10 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
         far.send(frame(ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.0"), 3, 6))
         await bench.settle()
         first, second = far.frames()
-        number, told = answer_in(first, ApiVersionsResponse, 0)
-        assert (number, told.error_code) == (5, 35)
+        number, answer = answer_in(first, ApiVersionsResponse, 0)
+        assert (number, answer.error_code) == (5, 35)
         correlation_id, newest = answer_in(second, ApiVersionsResponse, 3)
-        assert (correlation_id, newest.error_code, newest.api_keys) == (6, 0, told.api_keys)
+        assert (correlation_id, newest.error_code, newest.api_keys) == (6, 0, answer.api_keys)
         assert newest.finalized_features_epoch == 41
         assert newest.supported_features == [
             SupportedFeatureKey(name="group.version", min_version=0, max_version=1),
@@ -284,7 +284,7 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
             FinalizedFeatureKey(name="metadata.version", max_version_level=1, min_version_level=1),
             FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=2),
         ]
-        assert [(key.api_key, key.min_version, key.max_version) for key in told.api_keys] == [
+        assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == [
             (0, 3, 13),
             (3, 0, 12),
             (18, 0, 4),

@@ -27,7 +27,7 @@ from tests.support.kafka_listener import (
 from tests.unit.broker.kafka.connection.test_plan_run import metadata_row
 
 
-def _told(asked: Any, body: Any, error: ApiError) -> MetadataResponse:
+def _refused(asked: Any, body: Any, error: ApiError) -> MetadataResponse:
     return MetadataResponse(cluster_id=error.message)
 
 
@@ -37,7 +37,7 @@ def test_a_first_question_that_cannot_be_prepared_fails_its_request_alone() -> N
             raise InvalidRequestError("it cannot be prepared")
 
     async def scenario() -> ListenerBench:
-        bench = await bench_of(prepare=prepare, rows=[metadata_row(METADATA.plan, _told)])
+        bench = await bench_of(prepare=prepare, rows=[metadata_row(METADATA.plan, _refused)])
         far = bench.connect()
         far.send(metadata(1, "bad") + metadata(2, "d"))
         await bench.settle()

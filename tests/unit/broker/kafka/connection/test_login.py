@@ -113,13 +113,13 @@ class Client:
         """The last answer."""
         await self.handshake(mechanism)
         half: SaslClient = MECHANISMS[mechanism].client(user, password, "nonce-of-client")
-        message, told = half.respond(), None
+        message, answer = half.respond(), None
         while message is not None:
-            told = await self.step(message)
-            if told is None or told.error_code:
-                return told
-            message = half.respond(bytes(told.auth_bytes))
-        return told
+            answer = await self.step(message)
+            if answer is None or answer.error_code:
+                return answer
+            message = half.respond(bytes(answer.auth_bytes))
+        return answer
 
     async def is_served(self) -> bool:
         self._number += 1
@@ -164,8 +164,8 @@ def test_whoever_proves_it_is_that_user_from_then_on(mechanism: str) -> None:
         request.complete(request.body)
 
     async def work(client: Client) -> None:
-        told = await client.log_in("bob", "bob"[::-1], mechanism)
-        assert (told.error_code, told.session_lifetime_ms) == (0, 0)
+        answer = await client.log_in("bob", "bob"[::-1], mechanism)
+        assert (answer.error_code, answer.session_lifetime_ms) == (0, 0)
         assert await client.is_served()
 
     given = authentication()
@@ -177,10 +177,10 @@ def test_whoever_proves_it_is_that_user_from_then_on(mechanism: str) -> None:
 def test_a_listener_without_sasl_says_so_and_serves_on() -> None:
     async def work(bench: ListenerBench) -> None:
         client = Client(bench, bench.connect())
-        told = await client.handshake()
-        assert (told.error_code, told.mechanisms) == (34, [])
-        told = await client.step(b"n,,n=anna,r=x")
-        assert told.error_code == 34 and "no SASL" in told.error_message
+        answer = await client.handshake()
+        assert (answer.error_code, answer.mechanisms) == (34, [])
+        answer = await client.step(b"n,,n=anna,r=x")
+        assert answer.error_code == 34 and "no SASL" in answer.error_message
         assert await client.is_served()
         client.far.reset()
         await bench.settle()
@@ -226,8 +226,8 @@ def test_a_produce_without_an_answer_is_not_taken_either() -> None:
 def test_what_the_node_serves_may_be_asked_before() -> None:
     async def work(client: Client) -> None:
         asked = ApiVersionsRequest(client_software_name="c", client_software_version="1")
-        told = await client.ask(asked, 3, ApiVersionsResponse)
-        ranges = {one.api_key: (one.min_version, one.max_version) for one in told.api_keys}
+        answer = await client.ask(asked, 3, ApiVersionsResponse)
+        ranges = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
         assert ranges[17] == (0, 1) and ranges[36] == (0, 2)
         assert (await client.log_in()).error_code == 0
 
@@ -239,11 +239,11 @@ def test_a_wrong_password_and_an_unknown_user_get_the_same_answer_and_the_end(us
     async def work(client: Client) -> None:
         if not user:
             await client.handshake()
-            told = await client.step(b"rubbish")
+            answer = await client.step(b"rubbish")
         else:
-            told = await client.log_in(user, password)
-            assert WRONG in told.error_message
-        assert told.error_code == 58
+            answer = await client.log_in(user, password)
+            assert WRONG in answer.error_message
+        assert answer.error_code == 58
         assert client.far.is_closed
 
     given = authentication()
@@ -253,8 +253,8 @@ def test_a_wrong_password_and_an_unknown_user_get_the_same_answer_and_the_end(us
 
 def test_a_mechanism_that_there_is_not_is_named_with_those_that_there_are() -> None:
     async def work(client: Client) -> None:
-        told = await client.handshake("GSSAPI")
-        assert (told.error_code, told.mechanisms) == (33, [SHA_256, SHA_512])
+        answer = await client.handshake("GSSAPI")
+        assert (answer.error_code, answer.mechanisms) == (33, [SHA_256, SHA_512])
         assert client.far.is_closed
 
     scenario(work)
@@ -263,8 +263,8 @@ def test_a_mechanism_that_there_is_not_is_named_with_those_that_there_are() -> N
 @pytest.mark.parametrize("is_tls", [False, True])
 def test_a_password_is_shown_over_tls_alone(is_tls: bool) -> None:
     async def work(client: Client) -> None:
-        told = await client.handshake(PLAIN)
-        assert (PLAIN in told.mechanisms) == is_tls
+        answer = await client.handshake(PLAIN)
+        assert (PLAIN in answer.mechanisms) == is_tls
         if is_tls:
             assert (await client.step(b"\0bob\0bib")).error_code == 58
 
@@ -281,8 +281,8 @@ def test_plain_logs_in_over_tls() -> None:
 
 def test_messages_come_after_a_mechanism() -> None:
     async def work(client: Client) -> None:
-        told = await client.step(b"n,,n=anna,r=x")
-        assert told.error_code == 34
+        answer = await client.step(b"n,,n=anna,r=x")
+        assert answer.error_code == 34
         assert client.far.is_closed
 
     scenario(work)
@@ -298,8 +298,8 @@ def test_an_older_handshake_is_answered_and_not_served() -> None:
 def test_a_connection_logs_in_again_before_its_time_is_over() -> None:
     async def work(client: Client) -> None:
         clock = client.bench.clock
-        told = await client.log_in()
-        assert told.session_lifetime_ms == REAUTH_MS
+        answer = await client.log_in()
+        assert answer.session_lifetime_ms == REAUTH_MS
         clock.advance(REAUTH_MS - 1)
         assert await client.is_served()
         assert (await client.log_in()).session_lifetime_ms == REAUTH_MS
@@ -328,8 +328,8 @@ def test_a_connection_whose_time_is_over_may_still_log_in_again() -> None:
 def test_a_connection_stays_the_user_that_it_is() -> None:
     async def work(client: Client) -> None:
         await client.log_in()
-        told = await client.log_in("bob", "bob"[::-1])
-        assert told.error_code == 58 and "User:anna" in told.error_message
+        answer = await client.log_in("bob", "bob"[::-1])
+        assert answer.error_code == 58 and "User:anna" in answer.error_message
         assert client.far.is_closed
 
     scenario(work)
@@ -531,8 +531,8 @@ def test_answers_of_all_versions_have_what_the_version_has() -> None:
     async def work(client: Client) -> None:
         for version in (0, 1, 2):
             await client.handshake()
-            told = await client.step(b"n,,n=anna,r=x", version)
-            assert bytes(told.auth_bytes).startswith(b"r=xnonce-of-node,s=")
+            answer = await client.step(b"n,,n=anna,r=x", version)
+            assert bytes(answer.auth_bytes).startswith(b"r=xnonce-of-node,s=")
 
     scenario(work)
 
@@ -541,8 +541,8 @@ def test_a_token_logs_in_for_as_long_as_it_counts_and_a_newer_one_again() -> Non
     async def work(client: Client) -> None:
         clock = client.bench.clock
         for _ in range(2):
-            told = await client.log_in("", "anna", OAUTHBEARER)
-            assert (told.error_code, told.session_lifetime_ms) == (0, 5_000)
+            answer = await client.log_in("", "anna", OAUTHBEARER)
+            assert (answer.error_code, answer.session_lifetime_ms) == (0, 5_000)
             clock.advance(4_999)
             assert await client.is_served()
         clock.advance(1)
@@ -559,10 +559,10 @@ def test_a_token_that_does_not_count_is_refused_in_two_steps() -> None:
     async def work(client: Client) -> None:
         await client.handshake(OAUTHBEARER)
         half = MECHANISMS[OAUTHBEARER].client("", "eve", "")
-        told = await client.step(half.respond() or b"")
-        assert (told.error_code, bytes(told.auth_bytes)) == (0, REFUSAL)
-        told = await client.step(half.respond(REFUSAL) or b"")
-        assert told.error_code == 58 and "the token has expired" in told.error_message
+        answer = await client.step(half.respond() or b"")
+        assert (answer.error_code, bytes(answer.auth_bytes)) == (0, REFUSAL)
+        answer = await client.step(half.respond(REFUSAL) or b"")
+        assert answer.error_code == 58 and "the token has expired" in answer.error_message
         assert client.far.is_closed
 
     given = authentication(is_tls=True)
@@ -595,8 +595,8 @@ def test_a_client_that_was_refused_can_do_nothing_else(before: str) -> None:
 def test_a_token_of_another_user_does_not_renew() -> None:
     async def work(client: Client) -> None:
         assert (await client.log_in("", "anna", OAUTHBEARER)).error_code == 0
-        told = await client.log_in("", "bob", OAUTHBEARER)
-        assert told.error_code == 58 and client.far.is_closed
+        answer = await client.log_in("", "bob", OAUTHBEARER)
+        assert answer.error_code == 58 and client.far.is_closed
 
     scenario(work, authentication(is_tls=True))
 
@@ -609,8 +609,8 @@ def test_nobody_is_named_in_the_metrics_before_the_log_in_and_whoever_has_logged
             software = {name for (name, _), count in names.software.statistics().items() if count}
             return software | {one.name for one in names.statistics() if one.streams}
 
-        told = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.0")
-        await client.ask(told, 3, ApiVersionsResponse)
+        request = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.0")
+        await client.ask(request, 3, ApiVersionsResponse)
         await client.handshake()
         assert named() == {OTHERS}
         await client.log_in()

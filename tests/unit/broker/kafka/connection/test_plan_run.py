@@ -38,11 +38,11 @@ def metadata_row(plan: MakePlan, failed: Any = None) -> ApiRow:
     return ApiRow(3, "Metadata", MetadataRequest, MetadataResponse, (0, 12), plan, failed=failed)
 
 
-def _told(answer: Any) -> Any:
+def _answered(answer: Any) -> Any:
     return DescribeClusterResponse(cluster_id=answer)
 
 
-def asks(body: object, then: Callable[[Any], Any] = _told) -> MakePlan:
+def asks(body: object, then: Callable[[Any], Any] = _answered) -> MakePlan:
     """A plan with one question."""
 
     def plan(asked: Asked, request: Any) -> Plan:

@@ -42,7 +42,7 @@ def test_a_new_cluster_has_the_newest_levels_or_those_of_a_release(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         (options(release="0.1.0"), "from release 0.2.0 on; there are 0.2.0, 0.3.0"),
         (options(release="new"), "is not a release"),
@@ -57,10 +57,10 @@ def test_a_new_cluster_has_the_newest_levels_or_those_of_a_release(tmp_path: Pat
         (options("group.version=0", release="0.2.0"), "needs metadata.version 2 or higher, and it is 1"),
     ],
 )
-def test_options_that_are_no_levels_are_refused(tmp_path: Path, given: LevelOptions, told: str) -> None:
+def test_options_that_are_no_levels_are_refused(tmp_path: Path, given: LevelOptions, expected: str) -> None:
     with pytest.raises(ConfigError) as error:
         levels_to_begin_with(config_for(tmp_path, "a"), given)
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_options_are_for_controllers_of_a_new_cluster(tmp_path: Path) -> None:

@@ -177,8 +177,8 @@ def test_the_command_says_the_beginning_also_to_scripts(tmp_path: Path, capsys: 
 
     assert f"the quorum begins with 1@127.0.0.1:9193, 2@127.0.0.1:9195; here with {LISTED}\n" in formatted("a", LIST)
     assert "controller 1 joins with directory id " in formatted("b", JOINS)
-    told = json.loads(formatted("c", STANDALONE, as_json=True))
-    assert told["first_voters"] == [1] and told["directory_id"] == properties(tmp_path / "c").directory_id
+    shown = json.loads(formatted("c", STANDALONE, as_json=True))
+    assert shown["first_voters"] == [1] and shown["directory_id"] == properties(tmp_path / "c").directory_id
     assert json.loads(formatted("d", LIST, as_json=True))["directory_id"] == LISTED
 
 

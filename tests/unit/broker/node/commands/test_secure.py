@@ -131,7 +131,7 @@ def test_said_again_it_changes_nothing(machine: Machine, capsys: pytest.CaptureF
 def test_after_an_interruption_it_goes_on_and_keeps_every_key(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, reached: str
 ) -> None:
-    step = {"CA": "_hosts", "certificate": "write_file", "configuration": "format_and_tell"}[reached]
+    step = {"CA": "_hosts", "certificate": "write_file", "configuration": "format_and_report"}[reached]
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

@@ -48,8 +48,8 @@ def test_a_controller_is_shown_with_its_id_its_address_and_its_disk(
     text = capsys.readouterr().out.strip()
     assert text == f"4@127.0.0.1:9193:{directory_id}" == str(parse_voter(text, needs_address=True))
     assert main(config, as_json=True) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"voter_id": 4, "directory_id": directory_id, "address": "127.0.0.1:9193"}
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {"voter_id": 4, "directory_id": directory_id, "address": "127.0.0.1:9193"}
     assert str(voter_of_config(config)) == text, "the command line asks a process that has the server's packages"
 
 

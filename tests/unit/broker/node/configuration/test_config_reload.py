@@ -37,8 +37,8 @@ class Stage:
 
     def __init__(self) -> None:
         self.dynamic = DynamicBrokerConfig(parse_config_file(PATH, GOOD.encode()))
-        self.told: list[NodeConfig] = []
-        self.dynamic.listen(self.told.append, "log.retention.ms", "log.retention.bytes")
+        self.heard: list[NodeConfig] = []
+        self.dynamic.listen(self.heard.append, "log.retention.ms", "log.retention.bytes")
         self.fs = LosingFileSystem()
         for path in ("/etc", "/etc/penstock"):
             self.fs.mkdir(path)
@@ -83,7 +83,7 @@ def test_changed_keys_count_at_once_and_one_line_says_which(caplog: pytest.LogCa
     async def story(stage: Stage) -> None:
         stage.write(GOOD.replace("= 5", "= 6") + "log.retention.bytes = 7\n")
         await stage.ask()
-        assert [(config.log_retention_ms, config.log_retention_bytes) for config in stage.told] == [(6, 7)]
+        assert [(config.log_retention_ms, config.log_retention_bytes) for config in stage.heard] == [(6, 7)]
         await stage.ask()
 
     staged(story)
@@ -132,7 +132,7 @@ def test_a_file_with_a_mistake_is_refused_whole_and_the_next_good_one_is_taken(
         before = stage.dynamic.current
         stage.write(text.replace("= 5", "= 6") if isinstance(text, str) else text.replace(b"= 5", b"= 6"))
         await stage.ask()
-        assert stage.dynamic.current is before and stage.dynamic.file is before and stage.told == []
+        assert stage.dynamic.current is before and stage.dynamic.file is before and stage.heard == []
         (line,) = caplog.messages
         assert line.startswith(SAYS) and says in line and "\n" not in line
         stage.write(GOOD.replace("= 5", "= 8"))

@@ -469,7 +469,7 @@ def fenced_changes(answers: list[bool | ApiError]) -> list[bool]:
     """The changes that are told, with a heartbeat every millisecond and a session of six."""
 
     async def main() -> list[bool]:
-        controller, told = Changing(answers), list[bool]()
+        controller, reported = Changing(answers), list[bool]()
         lifecycle = BrokerLifecycle(
             RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ()),
             cast(ControllerChannel, controller),
@@ -483,12 +483,12 @@ def fenced_changes(answers: list[bool | ApiError]) -> list[bool]:
             hosted_replicas=lambda: (),
             on_registered=lambda epoch: None,
             on_caught_up=lambda: None,
-            on_fenced_changed=told.append,
+            on_fenced_changed=reported.append,
         )
         lifecycle.start()
         await controller.enough.wait()
         await lifecycle.stop()
-        return told
+        return reported
 
     return run_virtual(main())
 
@@ -514,5 +514,5 @@ def test_a_broker_that_is_in_service_again_says_so_in_a_line_of_its_own(caplog: 
             fenced_changes([False, *[RequestTimedOutError("x")] * 7, False, False, True, False])
     finally:
         logger.removeHandler(handler)
-    told = [line for line in out.getvalue().splitlines() if "fenced" in line]
-    assert ["is unfenced, time" in line for line in told] == [True, False, True, False, True]
+    logged = [line for line in out.getvalue().splitlines() if "fenced" in line]
+    assert ["is unfenced, time" in line for line in logged] == [True, False, True, False, True]

@@ -53,7 +53,7 @@ class JudgingController:
 
     def __init__(self, verdicts: list[Verdict], silent_ms: range) -> None:
         self._verdicts, self._silent_ms = verdicts, silent_ms
-        self.told: list[tuple[int, int]] = []
+        self.sent: list[tuple[int, int]] = []
         """When each heartbeat came, in ms from the first one, and its metadata offset."""
         self._first_s: float | None = None
 
@@ -66,8 +66,8 @@ class JudgingController:
         now_ms = round((now_s - self._first_s) * 1_000)
         if now_ms in self._silent_ms:
             raise NotControllerError("the quorum has no leader")
-        self.told.append((now_ms, request.current_metadata_offset))
-        verdict = self._verdicts[min(len(self.told), len(self._verdicts)) - 1]
+        self.sent.append((now_ms, request.current_metadata_offset))
+        verdict = self._verdicts[min(len(self.sent), len(self._verdicts)) - 1]
         is_fenced = request.current_metadata_offset == NO_OFFSET
         return BrokerHeartbeatResponse(
             is_caught_up=not is_fenced, is_fenced=is_fenced, should_shut_down=False, calendar=verdict
@@ -106,7 +106,7 @@ def heartbeats(
         meanwhile(lifecycle)
         await asyncio.sleep((run_ms - at_ms) / 1_000)
         await lifecycle.stop()
-        return controller.told
+        return controller.sent
 
     return run_virtual(main())
 
@@ -129,27 +129,27 @@ def test_a_broker_asks_to_serve_as_soon_as_its_calendar_was_compared(verdict: Ve
 
 
 def test_a_broker_whose_others_tell_nothing_serves_after_a_session(caplog: pytest.LogCaptureFixture) -> None:
-    told = heartbeats([Verdict.UNSETTLED], SESSION_MS + INTERVAL_MS // 2)
-    assert told[-1] == (SESSION_MS, OFFSET) and {offset for _, offset in told[:-1]} == {NO_OFFSET}
+    sent = heartbeats([Verdict.UNSETTLED], SESSION_MS + INTERVAL_MS // 2)
+    assert sent[-1] == (SESSION_MS, OFFSET) and {offset for _, offset in sent[:-1]} == {NO_OFFSET}
     assert "broker 1 serves by its own calendar" in caplog.text
 
 
-def served_at_ms(told: list[tuple[int, int]]) -> int:
-    return next(at_ms for at_ms, offset in told if offset == OFFSET)
+def served_at_ms(sent: list[tuple[int, int]]) -> int:
+    return next(at_ms for at_ms, offset in sent if offset == OFFSET)
 
 
 def test_a_broker_gives_a_new_controller_a_session_to_hear_of_the_others() -> None:
     """The new one knows no calendar, and would let the broker lead by its own."""
     late_ms = SESSION_MS - 50
-    told = heartbeats([Verdict.UNSETTLED], 3 * SESSION_MS, published(1, 2, epoch=5), at_ms=late_ms)
-    assert served_at_ms(told) == pytest.approx(late_ms + SESSION_MS, abs=QUICK_MS)
+    sent = heartbeats([Verdict.UNSETTLED], 3 * SESSION_MS, published(1, 2, epoch=5), at_ms=late_ms)
+    assert served_at_ms(sent) == pytest.approx(late_ms + SESSION_MS, abs=QUICK_MS)
 
 
 def test_a_broker_does_not_lead_by_its_own_calendar_as_soon_as_a_controller_answers_again() -> None:
     """All sessions of the others begin anew with it, too."""
     silent_ms = range(SESSION_MS // 2, 5 * SESSION_MS)
-    told = heartbeats([Verdict.UNSETTLED], 7 * SESSION_MS, silent_ms=silent_ms)
-    assert served_at_ms(told) == pytest.approx(silent_ms.stop + SESSION_MS, abs=2 * QUICK_MS)
+    sent = heartbeats([Verdict.UNSETTLED], 7 * SESSION_MS, silent_ms=silent_ms)
+    assert served_at_ms(sent) == pytest.approx(silent_ms.stop + SESSION_MS, abs=2 * QUICK_MS)
 
 
 def test_controllers_that_change_all_the_time_keep_no_broker_from_leading() -> None:
@@ -158,22 +158,22 @@ def test_controllers_that_change_all_the_time_keep_no_broker_from_leading() -> N
             wait_s = epoch * SESSION_MS / 2 / 1_000
             asyncio.get_running_loop().call_later(wait_s, published(1, 2, epoch=epoch), lifecycle)
 
-    told = heartbeats([Verdict.UNSETTLED], 8 * SESSION_MS, changes, at_ms=1)
-    assert served_at_ms(told) < (1 + COMPARED_ANEW_MAX) * SESSION_MS
+    sent = heartbeats([Verdict.UNSETTLED], 8 * SESSION_MS, changes, at_ms=1)
+    assert served_at_ms(sent) < (1 + COMPARED_ANEW_MAX) * SESSION_MS
 
 
 def test_a_broker_that_serves_goes_on_when_the_calendars_of_others_are_not_known_any_more() -> None:
-    told = heartbeats([Verdict.AGREES, Verdict.AGREES, Verdict.UNSETTLED], 5 * INTERVAL_MS + 50)
-    assert [offset for _, offset in told] == [NO_OFFSET, *[OFFSET] * 6]
+    sent = heartbeats([Verdict.AGREES, Verdict.AGREES, Verdict.UNSETTLED], 5 * INTERVAL_MS + 50)
+    assert [offset for _, offset in sent] == [NO_OFFSET, *[OFFSET] * 6]
 
 
 def test_a_broker_that_was_alone_tells_its_calendar_at_once_when_another_one_comes() -> None:
     """The other one leads nothing before the two are compared."""
     verdicts = [Verdict.ALONE, Verdict.ALONE, Verdict.UNSETTLED, Verdict.APART]
-    told = heartbeats(verdicts, 1_500, published(1, 2), at_ms=300)
-    assert told == [(0, NO_OFFSET), (0, OFFSET), (300, OFFSET), (300 + QUICK_MS, OFFSET), (1_400, OFFSET)]
+    sent = heartbeats(verdicts, 1_500, published(1, 2), at_ms=300)
+    assert sent == [(0, NO_OFFSET), (0, OFFSET), (300, OFFSET), (300 + QUICK_MS, OFFSET), (1_400, OFFSET)]
 
 
 def test_a_broker_that_was_alone_is_not_hurried_by_other_news() -> None:
-    told = heartbeats([Verdict.ALONE], 900, lambda lifecycle: [published()(lifecycle), published()(lifecycle)], at_ms=5)
-    assert told == [(0, NO_OFFSET), (0, OFFSET)]
+    sent = heartbeats([Verdict.ALONE], 900, lambda lifecycle: [published()(lifecycle), published()(lifecycle)], at_ms=5)
+    assert sent == [(0, NO_OFFSET), (0, OFFSET)]

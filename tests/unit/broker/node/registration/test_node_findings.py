@@ -36,7 +36,7 @@ def test_a_group_is_stuck_with_members_and_records_and_no_commit_for_ten_minutes
     assert len(stuck_groups(many)) == NAMED_MAX
 
 
-class Told:
+class FixedStatistics:
     def __init__(self, statistics: object) -> None:
         self._statistics = statistics
 
@@ -53,8 +53,8 @@ def test_certificates_are_told_by_the_time_that_is_left_and_disks_by_their_room(
     nothing = cast(Any, None)
     findings = NodeFindings(
         dynamic=nothing,
-        certificates=cast(Any, Told(of_tls)),
-        disk_rooms=cast(Any, Told({"/b": DiskRoom(10, 1), "/a": DiskRoom(20, 2)})),
+        certificates=cast(Any, FixedStatistics(of_tls)),
+        disk_rooms=cast(Any, FixedStatistics({"/b": DiskRoom(10, 1), "/a": DiskRoom(20, 2)})),
         stable_offsets=nothing,
         group_lag=nothing,
         wall_clock=nothing,

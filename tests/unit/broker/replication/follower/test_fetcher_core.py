@@ -214,7 +214,7 @@ def test_what_could_not_be_appended_for_want_of_room_is_asked_for_again() -> Non
     assert asked(made, 1_000 + BACKOFF_MS) == [(P, 10)]
 
 
-def told(made: FetcherCore, turn: int, log_start: int, *, offset: int = 10, records: bytes = b"") -> list[object]:
+def answered(made: FetcherCore, turn: int, log_start: int, *, offset: int = 10, records: bytes = b"") -> list[object]:
     result = PartitionFetchResult(P, "id", offset, high_watermark=10, log_start_offset=log_start, records=records)
     return list(made.on_result(result, turn, 0))
 
@@ -226,19 +226,19 @@ def log_starts(made: FetcherCore, now_ms: int = 0) -> list[int]:
 def test_what_the_leader_deleted_is_deleted_once_and_after_the_high_watermark_that_allows_it() -> None:
     made = core(P)
     assert log_starts(made) == [0]
-    assert told(made, 1, 4) == [AdvanceHighWatermark(P, 10), AdvanceLogStart(P, 4)]
-    assert told(made, 1, 4) == [AdvanceHighWatermark(P, 10)], "its checkpoint is being written"
-    assert told(made, 1, 6) == [AdvanceHighWatermark(P, 10), AdvanceLogStart(P, 6)]
+    assert answered(made, 1, 4) == [AdvanceHighWatermark(P, 10), AdvanceLogStart(P, 4)]
+    assert answered(made, 1, 4) == [AdvanceHighWatermark(P, 10)], "its checkpoint is being written"
+    assert answered(made, 1, 6) == [AdvanceHighWatermark(P, 10), AdvanceLogStart(P, 6)]
 
 
 def test_a_log_start_is_reported_only_when_it_is_durable() -> None:
     made = core(P)
     asked(made)
-    told(made, 1, 4)
+    answered(made, 1, 4)
     assert log_starts(made) == []
     made.log_start_durable(P, 5, 4)
     assert log_starts(made) == [4]
-    assert told(made, 3, 4) == [AdvanceHighWatermark(P, 10)]
+    assert answered(made, 3, 4) == [AdvanceHighWatermark(P, 10)]
     made.log_start_durable(P, 5, 4)
     made.log_start_durable(P, 4, 9)  # of an earlier leader epoch
     assert log_starts(made) == []
@@ -247,7 +247,7 @@ def test_a_log_start_is_reported_only_when_it_is_durable() -> None:
 def test_a_log_start_that_becomes_durable_during_an_append_does_not_ask_for_the_same_records_again() -> None:
     made = core(P)
     asked(made)
-    told(made, 1, 4, records=b"batch")
+    answered(made, 1, 4, records=b"batch")
     made.log_start_durable(P, 5, 4)
     assert asked(made) == []
     made.appended(P, 5, 12, 5)
@@ -257,21 +257,21 @@ def test_a_log_start_that_becomes_durable_during_an_append_does_not_ask_for_the_
 def test_a_log_start_that_the_disk_refuses_is_told_again_after_the_back_off() -> None:
     made = core(P)
     asked(made)
-    told(made, 1, 4)
+    answered(made, 1, 4)
     made.log_start_failed(P, 5, 0)
     assert log_starts(made) == []
     assert log_starts(made, BACKOFF_MS) == [0]
-    assert told(made, 3, 4) == [AdvanceHighWatermark(P, 10), AdvanceLogStart(P, 4)]
+    assert answered(made, 3, 4) == [AdvanceHighWatermark(P, 10), AdvanceLogStart(P, 4)]
 
 
 def test_a_log_start_that_a_full_disk_refuses_together_with_an_append_is_told_again() -> None:
     made = core(P)
     asked(made)
-    told(made, 1, 4, records=b"batch")
+    answered(made, 1, 4, records=b"batch")
     made.delayed(P, 0)
     made.log_start_failed(P, 5, 0)
     assert log_starts(made, BACKOFF_MS) == [0]
-    assert AdvanceLogStart(P, 4) in told(made, 2, 4)
+    assert AdvanceLogStart(P, 4) in answered(made, 2, 4)
 
 
 def test_a_turn_names_no_more_partitions_than_a_leader_takes_and_the_next_one_names_the_others() -> None:

@@ -98,7 +98,7 @@ def test_a_fetcher_that_meets_a_bug_ends_the_node(tmp_path: Path) -> None:
         partition.become_follower(state(), NOBODY)
         node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=lambda key: partition))
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
-        bug, told = InvariantViolation("a bug"), asyncio.get_running_loop().create_future()
+        bug, reported = InvariantViolation("a bug"), asyncio.get_running_loop().create_future()
         fetchers = FetcherManager(
             config,
             1,
@@ -106,11 +106,11 @@ def test_a_fetcher_that_meets_a_bug_ends_the_node(tmp_path: Path) -> None:
             Random(0),
             lambda leader_id: BrokenStream(bug),
             node,
-            told.set_result,
+            reported.set_result,
             MoveThrottle(),
         )
         fetchers.add(partition, 1, 5)
-        assert await told is bug
+        assert await reported is bug
         await fetchers.stop()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

@@ -30,7 +30,7 @@ def recorded(number: int, directory: str) -> PartitionRegistration:
     return PartitionRegistration("id", number, (1, 2), (1,), 1, 0, 0, directories=(directory, "x") if directory else ())
 
 
-class Told:
+class Controller:
     """A controller that records what it is told; `answer` may raise, or be the error of every replica."""
 
     def __init__(self, answer: Answer = lambda request: None) -> None:
@@ -59,47 +59,47 @@ class Told:
 
 
 def test_replica_that_is_not_where_the_metadata_says_is_reported_with_its_dir_and_no_other_one() -> None:
-    told = Told()
-    told.run(
+    reports = Controller()
+    reports.run(
         1,
         (replica(0, "/a"), recorded(0, "id of /a")),
         (replica(1, "/a"), recorded(1, "")),
         (replica(2, "/b"), recorded(2, "id of /a")),
     )
-    (request,) = told.requests
+    (request,) = reports.requests
     assert (request.broker_id, request.broker_epoch) == (1, 7)
     assert [tuple(held) for held in request.replicas] == [("id", (1,), "id of /a"), ("id", (2,), "id of /b")]
-    assert len(told.reports) == 0
+    assert len(reports.reports) == 0
 
 
 def test_report_is_sent_again_until_it_is_acknowledged() -> None:
     def answer(_request: AssignReplicasToDirsRequest) -> ApiError | None:
-        if len(told.requests) == 1:
+        if len(reports.requests) == 1:
             raise RequestTimedOutError("the controller is away")
-        return UnknownTopicIdError("a controller that is behind") if len(told.requests) == 2 else None
+        return UnknownTopicIdError("a controller that is behind") if len(reports.requests) == 2 else None
 
-    told = Told(answer)
-    assert told.run(5, (replica(0), recorded(0, ""))) == [1, 1, 1] and len(told.reports) == 0
+    reports = Controller(answer)
+    assert reports.run(5, (replica(0), recorded(0, ""))) == [1, 1, 1] and len(reports.reports) == 0
 
 
 def test_refused_report_does_not_hold_up_the_others() -> None:
     def answer(request: AssignReplicasToDirsRequest) -> ApiError | None:
-        return UnknownTopicIdError("x") if len(told.requests) == 1 else None
+        return UnknownTopicIdError("x") if len(reports.requests) == 1 else None
 
-    told = Told(answer)
-    sizes = told.run(9, *((replica(number), recorded(number, "")) for number in range(2 * REPLICAS_MAX + 1)))
+    reports = Controller(answer)
+    sizes = reports.run(9, *((replica(number), recorded(number, "")) for number in range(2 * REPLICAS_MAX + 1)))
     assert sizes == [REPLICAS_MAX, REPLICAS_MAX, REPLICAS_MAX, 1]
-    assert told.requests[1].replicas[0].partitions[0] == REPLICAS_MAX, "the refused ones come last"
+    assert reports.requests[1].replicas[0].partitions[0] == REPLICAS_MAX, "the refused ones come last"
 
 
 def test_replica_that_is_gone_or_recorded_meanwhile_is_not_reported_again() -> None:
     def answer(_request: AssignReplicasToDirsRequest) -> ApiError | None:
-        told.reports.forget(TopicPartition("t", 0))
-        told.reports.check(replica(1), recorded(1, "id of /a"))
+        reports.reports.forget(TopicPartition("t", 0))
+        reports.reports.check(replica(1), recorded(1, "id of /a"))
         raise RequestTimedOutError("no answer")
 
-    told = Told(answer)
-    assert told.run(5, (replica(0), recorded(0, "")), (replica(1), recorded(1, ""))) == [2]
+    reports = Controller(answer)
+    assert reports.run(5, (replica(0), recorded(0, "")), (replica(1), recorded(1, ""))) == [2]
 
 
 def test_replica_that_moves_while_it_is_reported_is_reported_from_where_it_is() -> None:
@@ -107,15 +107,15 @@ def test_replica_that_moves_while_it_is_reported_is_reported_from_where_it_is() 
 
     def answer(_request: AssignReplicasToDirsRequest) -> None:
         moving.log.log_dir = "/b"
-        told.reports.check(moving, recorded(0, ""))
+        reports.reports.check(moving, recorded(0, ""))
 
-    told = Told(answer)
-    assert told.run(5, (moving, recorded(0, ""))) == [1, 1]
-    assert [request.replicas[0].log_dir for request in told.requests] == ["id of /a", "id of /b"]
+    reports = Controller(answer)
+    assert reports.run(5, (moving, recorded(0, ""))) == [1, 1]
+    assert [request.replicas[0].log_dir for request in reports.requests] == ["id of /a", "id of /b"]
 
 
 def test_controller_that_refuses_for_long_is_not_asked_often() -> None:
     def answer(_request: AssignReplicasToDirsRequest) -> ApiError | None:
         raise RequestTimedOutError("no answer")
 
-    assert len(Told(answer).run(60, (replica(0), recorded(0, "")))) <= 40
+    assert len(Controller(answer).run(60, (replica(0), recorded(0, "")))) <= 40

@@ -43,7 +43,7 @@ class Own:
         self.partition, self.origin = make_partition(path, min_insync_replicas=2), origin
         self.partition.become_leader(state(isr=(1, 2), replicas=(1, 2)), 0)
         self.flushes: list[Partition] = []
-        self.told: list[ApiError | None] = []
+        self.outcomes: list[ApiError | None] = []
         self.traffic = Traffic()
         request: Callable[[Partition], None] = flush if flushes_at_once else self.flushes.append
         flushing: Any = SimpleNamespace(request_flush=request)
@@ -52,7 +52,7 @@ class Own:
     def append(self, records: bytes = b"", acks: int = ACKS_ALL) -> int:
         """Returns the offset below which the records are."""
         info = self.logs.append(self.partition, records or RECORDS[self.origin], acks, self.origin)
-        self.logs.when_acked(self.partition, info, acks, self.told.append)
+        self.logs.when_acked(self.partition, info, acks, self.outcomes.append)
         return info.last_offset + 1
 
     def follower_has(self, offset: int) -> None:
@@ -63,21 +63,21 @@ class Own:
 def test_it_is_told_at_the_commit_and_not_before(origin: AppendOrigin, tmp_path: Path) -> None:
     own = Own(tmp_path, origin)
     end = own.append()
-    assert own.flushes == [own.partition] and own.told == []
+    assert own.flushes == [own.partition] and own.outcomes == []
     flush(own.partition)
     own.follower_has(end - 1)
-    assert own.told == [], "the follower lacks a record"
+    assert own.outcomes == [], "the follower lacks a record"
     own.follower_has(end)
-    assert own.told == [None] and own.partition.high_watermark == end
+    assert own.outcomes == [None] and own.partition.high_watermark == end
     assert own.traffic.messages_in == end
 
 
 def test_without_this_brokers_flush_nothing_is_committed(tmp_path: Path) -> None:
     own = Own(tmp_path)
     own.follower_has(own.append())
-    assert own.told == []
+    assert own.outcomes == []
     flush(own.partition)
-    assert own.told == [None]
+    assert own.outcomes == [None]
 
 
 def test_each_append_is_told_in_the_order_of_the_log(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_each_append_is_told_in_the_order_of_the_log(tmp_path: Path) -> None:
 def test_with_a_flush_at_once_it_is_told_before_the_call_returns(tmp_path: Path) -> None:
     own = Own(tmp_path, flushes_at_once=True)
     own.append(acks=1)
-    assert own.told == [None]
+    assert own.outcomes == [None]
 
 
 ENDS: dict[str, tuple[Callable[[Partition], object], type[ApiError], LeaderHint | None]] = {
@@ -130,9 +130,9 @@ def test_it_is_told_once_that_nobody_knows_and_never_that_nothing_was_written(wh
     own.append()
     end(own.partition)
     flush(own.partition)
-    (told,) = own.told
-    assert type(told) is error and told.leader == leader
-    assert told.retriable and not told.nothing_written
+    (outcome,) = own.outcomes
+    assert type(outcome) is error and outcome.leader == leader
+    assert outcome.retriable and not outcome.nothing_written
 
 
 def test_a_lead_that_goes_on_in_a_newer_epoch_keeps_who_waits(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_lead_that_goes_on_in_a_newer_epoch_keeps_who_waits(tmp_path: Path) ->
     own.partition.become_leader(state(1, 6, 1, (1, 2), (1, 2)), 1)
     flush(own.partition)
     note_follower_fetch(own.partition, 2, 7, ReplicaPosition(end, 5), 6, 1)
-    assert own.told == [None]
+    assert own.outcomes == [None]
 
 
 REFUSALS: dict[str, tuple[Callable[[Partition], object], type[ApiError]]] = {
@@ -159,18 +159,18 @@ def test_a_refused_append_raises_and_nobody_is_told_of_it(why: str, tmp_path: Pa
     with pytest.raises(error) as refused:
         own.append()
     assert refused.value.nothing_written and own.partition.log.log_end_offset == 0
-    assert (own.told, own.flushes, own.traffic.messages_in) == ([], [], 0)
+    assert (own.outcomes, own.flushes, own.traffic.messages_in) == ([], [], 0)
 
 
 def test_who_has_given_up_is_told_nothing(tmp_path: Path) -> None:
     own = Own(tmp_path)
     info = own.logs.append(own.partition, batch(), ACKS_ALL, COORDINATOR)
-    told = own.told.append
-    own.logs.when_acked(own.partition, info, ACKS_ALL, told)
-    waiters_of(own.partition, ACKS_ALL).discard(told)
+    waiter = own.outcomes.append
+    own.logs.when_acked(own.partition, info, ACKS_ALL, waiter)
+    waiters_of(own.partition, ACKS_ALL).discard(waiter)
     flush(own.partition)
     own.follower_has(1)
-    assert own.told == []
+    assert own.outcomes == []
 
 
 def test_a_duplicate_of_committed_records_is_told_at_once_and_counts_no_traffic(tmp_path: Path) -> None:
@@ -180,5 +180,5 @@ def test_a_duplicate_of_committed_records_is_told_at_once_and_counts_no_traffic(
     flush(own.partition)
     own.follower_has(1)
     own.append(once)
-    assert own.told == [None, None]
+    assert own.outcomes == [None, None]
     assert (own.traffic.messages_in, own.partition.log.log_end_offset) == (1, 1)

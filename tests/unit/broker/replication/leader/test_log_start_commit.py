@@ -27,7 +27,7 @@ class Disk:
         return self.failures.get(log_dir)
 
 
-class Told:
+class Outcomes:
     """Records the answers that waiters get, in order."""
 
     def __init__(self) -> None:
@@ -49,16 +49,16 @@ def test_requests_that_come_during_a_write_are_served_by_the_next_one() -> None:
     async def scenario() -> None:
         disk = Disk()
         commit = LogStartCommit(disk.write, THREADS.executor("log-starts", 2))
-        told = Told()
-        commit.request("/d", told)
-        commit.request("/d", told)
-        commit.request("/d", told)
+        committed = Outcomes()
+        commit.request("/d", committed)
+        commit.request("/d", committed)
+        commit.request("/d", committed)
         disk.may_end.release()
-        await told.times(1)
-        assert len(told.errors) == 1, "the two that came later may have moved a log start since"
+        await committed.times(1)
+        assert len(committed.errors) == 1, "the two that came later may have moved a log start since"
         disk.may_end.release()
-        await told.times(3)
-        assert told.errors == [None, None, None] and disk.begun == 2
+        await committed.times(3)
+        assert committed.errors == [None, None, None] and disk.begun == 2
         assert commit.statistics().writes == 2 and commit.statistics().waiting == 0
 
     asyncio.run(scenario())
@@ -72,15 +72,15 @@ def test_a_log_dir_that_refuses_fails_who_waits_for_it_and_nobody_else() -> None
         for failures, bug in (({"/d": full}, None), ({"/other": full}, None), ({}, ValueError("a bug")), ({}, None)):
             disk.failures, disk.bug = failures, bug
             disk.may_end.release()
-            told = Told()
-            commit.request("/d", told)
-            await told.times(1)
+            committed = Outcomes()
+            commit.request("/d", committed)
+            await committed.times(1)
             if failures.get("/d"):
-                assert told.errors == [full]
+                assert committed.errors == [full]
             elif bug is not None:
-                assert isinstance(told.errors[0], KafkaStorageError)
+                assert isinstance(committed.errors[0], KafkaStorageError)
             else:
-                assert told.errors == [None]
+                assert committed.errors == [None]
         assert (commit.statistics().writes, commit.statistics().failures) == (4, 2)
 
     asyncio.run(scenario())
@@ -95,7 +95,7 @@ def test_a_log_dir_that_hangs_holds_up_no_other() -> None:
                 assert hangs.wait(timeout=60)
             return None
 
-        commit, there, here = LogStartCommit(write, THREADS.executor("log-starts", 2)), Told(), Told()
+        commit, there, here = LogStartCommit(write, THREADS.executor("log-starts", 2)), Outcomes(), Outcomes()
         commit.request("/hung", there)
         commit.request("/here", here)
         await here.times(1)
@@ -113,11 +113,11 @@ def test_closing_waits_for_the_write_under_way_and_takes_no_more() -> None:
     async def scenario() -> None:
         disk = Disk()
         commit = LogStartCommit(disk.write, THREADS.executor("log-starts", 2))
-        told = Told()
-        commit.request("/d", told)
+        committed = Outcomes()
+        commit.request("/d", committed)
         disk.may_end.release()
         await commit.close(stop_wait())
-        commit.request("/d", told)
-        assert told.errors == [None] and disk.begun == 1
+        commit.request("/d", committed)
+        assert committed.errors == [None] and disk.begun == 1
 
     asyncio.run(scenario())

@@ -110,18 +110,18 @@ def test_a_delayed_produce_with_nothing_to_wait_for_is_complete_at_once() -> Non
 
 
 def test_deletions_are_told_in_whatever_order_their_offsets_come() -> None:
-    waiters, told = LowWatermarkWaiters(), []
+    waiters, reported = LowWatermarkWaiters(), []
     for offset in (9, 3, 5):
-        waiters.add(offset, lambda error, offset=offset: told.append((offset, error)))  # type: ignore[misc]
+        waiters.add(offset, lambda error, offset=offset: reported.append((offset, error)))  # type: ignore[misc]
     waiters.reached(5)
-    assert told == [(3, None), (5, None)] and len(waiters) == 1
+    assert reported == [(3, None), (5, None)] and len(waiters) == 1
 
 
 def test_a_deletion_whose_time_is_up_is_forgotten() -> None:
-    waiters, told = LowWatermarkWaiters(), []
-    number = waiters.add(3, told.append)
+    waiters, reported = LowWatermarkWaiters(), []
+    number = waiters.add(3, reported.append)
     waiters.discard(number)
     waiters.discard(number)
     waiters.reached(9)
     waiters.fail_all(NotLeaderOrFollowerError("gone"))
-    assert not told and len(waiters) == 0
+    assert not reported and len(waiters) == 0

@@ -154,12 +154,12 @@ def test_who_commits_a_version_again_is_told_what_the_first_one_said_of_its_reco
     here = BatchesHere()
     first = here.ask(CommitAtomicBatchRequest("app", 0, records=7, checksum=2**63 - 1))
     again = here.ask(CommitAtomicBatchRequest("app", 0, records=9, checksum=5))
-    told = 7, 2**63 - 1
-    assert (first, again) == (CommitAtomicBatchResponse(False, *told), CommitAtomicBatchResponse(True, *told))
+    sums = 7, 2**63 - 1
+    assert (first, again) == (CommitAtomicBatchResponse(False, *sums), CommitAtomicBatchResponse(True, *sums))
     here.begun(1, P0, run="a")
     here.failover()
     here.abort(1)
-    assert here.ask(CommitAtomicBatchRequest("app", 0)) == CommitAtomicBatchResponse(True, *told)
+    assert here.ask(CommitAtomicBatchRequest("app", 0)) == CommitAtomicBatchResponse(True, *sums)
     here.commit(1)
     here.failover()
     assert here.ask(CommitAtomicBatchRequest("app", 1, records=9, checksum=5)) == CommitAtomicBatchResponse(True, -1, 0)

@@ -228,10 +228,10 @@ def test_one_that_is_withdrawn_is_asked_for_no_more_and_ends_no_more() -> None:
 
 def test_an_answer_that_leaves_a_partition_out_is_none() -> None:
     async def scenario(leaders: Leaders) -> None:
-        told: list[TopicPartition] = []
+        heard: list[TopicPartition] = []
 
         def say(broker_id: int, partition: TopicPartition) -> ApiError | None:
-            told.append(partition)
+            heard.append(partition)
             return None
 
         leaders.say = say
@@ -243,7 +243,7 @@ def test_an_answer_that_leaves_a_partition_out_is_none() -> None:
         )
         leaders.send("a", 0)
         await asyncio.sleep(0.5)
-        assert not leaders.ended and len(told) > 2
+        assert not leaders.ended and len(heard) > 2
         leaders._answer = answer  # type: ignore[method-assign]
         await asyncio.sleep(2)
         assert leaders.ended == ["a"]

@@ -44,8 +44,8 @@ class GroupsThatWait:
     def __init__(self) -> None:
         self.given: list[tuple[TxnMarker, Waiter]] = []
 
-    def write_marker(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
-        self.given.append((marker, told))
+    def write_marker(self, partition: Partition, marker: TxnMarker, on_committed: Waiter) -> None:
+        self.given.append((marker, on_committed))
 
 
 class Stage:
@@ -136,11 +136,11 @@ def test_a_marker_for_committed_offsets_is_the_coordinators(tmp_path: Path) -> N
     async def story() -> None:
         stage = Stage(tmp_path)
         request = stage.ask(marker(OFFSETS, ALONE))
-        ((given, told),) = stage.groups.given
+        ((given, on_committed),) = stage.groups.given
         assert given.producer_id == 7 and stage.partitions[OFFSETS].log.log_end_offset == 0
         assert not request.is_complete
-        told(None)
-        told(NotLeaderOrFollowerError("too late: it was told before"))
+        on_committed(None)
+        on_committed(NotLeaderOrFollowerError("too late: it was told before"))
         assert results(request) == [(7, "__consumer_offsets-0", ""), (7, "u-0", "")]
 
     run_virtual(story())
@@ -249,8 +249,8 @@ def test_only_an_end_that_is_committed_counts_as_told(tmp_path: Path) -> None:
     async def main() -> None:
         stage = Stage(tmp_path)
         stage.ask(decided(50, OFFSETS))
-        ((_, told),) = stage.groups.given
-        told(NotLeaderOrFollowerError("loading"))
+        ((_, on_committed),) = stage.groups.given
+        on_committed(NotLeaderOrFollowerError("loading"))
         again = stage.ask(decided(50, OFFSETS))
         assert not again.is_complete and len(stage.groups.given) == 2
         stage.groups.given[1][1](None)

@@ -51,7 +51,7 @@ class Scene:
         self.coordinators = Coordinators(**coordinators)
         self.verifier: Verifier = verifier_of(self.coordinators)
         self.partitions = [self._led(path, TopicPartition("t", n)) for n in range(2)]
-        self.told: list[tuple[int, ApiError | None]] = []
+        self.outcomes: list[tuple[int, ApiError | None]] = []
 
     @staticmethod
     def _led(path: Path, key: TopicPartition) -> Partition:
@@ -61,13 +61,13 @@ class Scene:
 
     def ask(self, transaction: InTransaction = OURS, number: int = 0, wait_ms: int = LONG_MS, name: int = 0) -> Any:
         return self.verifier.ask(
-            self.partitions[number], transaction, wait_ms, lambda error: self.told.append((name, error))
+            self.partitions[number], transaction, wait_ms, lambda error: self.outcomes.append((name, error))
         )
 
     @property
     def error(self) -> ApiError | None:
-        (told,) = self.told
-        return told[1]
+        (outcome,) = self.outcomes
+        return outcome[1]
 
 
 Story = Callable[[Scene], Coroutine[Any, Any, None]]
@@ -89,9 +89,9 @@ def test_questions_of_one_tick_are_one_call_of_a_broker(tmp_path: Path) -> None:
         scene.ask(OURS, 1, name=1)
         scene.ask(InTransaction("other", 8, 0), 0, name=2)
         scene.ask(InTransaction("far", 9, 0), 0, name=3)
-        assert not scene.told, "never before `ask` returns"
+        assert not scene.outcomes, "never before `ask` returns"
         await asyncio.sleep(0.01)
-        assert sorted(scene.told, key=lambda one: one[0]) == [(n, None) for n in range(4)]
+        assert sorted(scene.outcomes, key=lambda one: one[0]) == [(n, None) for n in range(4)]
         both = tuple(partition.topic_partition for partition in scene.partitions)
         (near,) = [request for broker_id, request in scene.coordinators.calls if broker_id == 9]
         assert near.transactions == (
@@ -105,7 +105,7 @@ def test_questions_of_one_tick_are_one_call_of_a_broker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "error"),
     [
         (InvalidTxnStateError("x"), TransactionAbortableError),
         (TransactionAbortableError("x"), TransactionAbortableError),
@@ -115,12 +115,12 @@ def test_questions_of_one_tick_are_one_call_of_a_broker(tmp_path: Path) -> None:
     ],
 )
 def test_a_refusal_is_told_at_once_and_says_that_nothing_was_written(
-    tmp_path: Path, said: ApiError, told: type[ApiError]
+    tmp_path: Path, said: ApiError, error: type[ApiError]
 ) -> None:
     async def story(scene: Scene) -> None:
         scene.ask()
         await asyncio.sleep(0.01)
-        assert isinstance(scene.error, told) and scene.error.nothing_written
+        assert isinstance(scene.error, error) and scene.error.nothing_written
         assert len(scene.coordinators.calls) == 1
         assert scene.verifier.statistics().failed == 1
 
@@ -162,7 +162,7 @@ def test_a_transaction_that_is_being_ended_is_waited_for_in_a_call_of_its_own(tm
         ended.append(True)
         scene.coordinators.ended.set()
         await asyncio.sleep(0.005)
-        assert sorted(scene.told) == [(0, None), (1, None), (2, None)] and len(scene.coordinators.calls) == 3
+        assert sorted(scene.outcomes) == [(0, None), (1, None), (2, None)] and len(scene.coordinators.calls) == 3
 
     play(tmp_path, story)
 
@@ -177,7 +177,7 @@ def test_questions_of_others_do_not_wait_for_it(tmp_path: Path) -> None:
         for name in range(1, 4):
             scene.ask(InTransaction(f"other-{name}", 7 + name, 0), 0, name=name)
             await asyncio.sleep(0.002)
-        assert scene.told == [(1, None), (2, None), (3, None)]
+        assert scene.outcomes == [(1, None), (2, None), (3, None)]
 
     play(tmp_path, story)
 
@@ -192,7 +192,7 @@ def test_its_own_marker_ends_the_guard_of_a_question_that_waits(tmp_path: Path) 
         scene.partitions[0].guards._marked_by(7, 4)  # it timed out
         scene.coordinators.ended.set()
         await asyncio.sleep(0.1)
-        assert scene.told == [(0, None)] and len(scene.coordinators.calls) == 3, "it is asked about once more"
+        assert scene.outcomes == [(0, None)] and len(scene.coordinators.calls) == 3, "it is asked about once more"
 
     play(tmp_path, story)
 
@@ -210,7 +210,7 @@ def test_only_so_many_calls_wait_and_the_others_ask_again(tmp_path: Path) -> Non
         ended.append(True)
         scene.coordinators.ended.set()
         await asyncio.sleep(0.5)
-        assert len(scene.told) == WAITING_MAX + 1
+        assert len(scene.outcomes) == WAITING_MAX + 1
 
     play(tmp_path, story)
 
@@ -268,14 +268,14 @@ def test_questions_behind_a_call_without_an_answer_go_to_the_new_place_with_it(t
         await asyncio.sleep(0.01)
         scene.ask(number=1, name=1)
         await asyncio.sleep(0.09)
-        assert sorted(name for name, _ in scene.told) == [0, 1]
-        assert {error for _, error in scene.told} == {None}
+        assert sorted(name for name, _ in scene.outcomes) == [0, 1]
+        assert {error for _, error in scene.outcomes} == {None}
 
     play(tmp_path, story)
 
 
 @pytest.mark.parametrize(
-    ("trouble", "told"),
+    ("trouble", "error"),
     [
         ({"failure": NetworkError("gone")}, NotEnoughReplicasError),
         ({"missing": True}, NotEnoughReplicasError),
@@ -284,17 +284,17 @@ def test_questions_behind_a_call_without_an_answer_go_to_the_new_place_with_it(t
     ],
 )
 def test_without_an_answer_in_time_the_error_is_retriable(
-    tmp_path: Path, trouble: dict[str, Any], told: type[ApiError]
+    tmp_path: Path, trouble: dict[str, Any], error: type[ApiError]
 ) -> None:
     async def story(scene: Scene) -> None:
         scene.ask(wait_ms=20_000)
         await asyncio.sleep(19.9)
-        assert not scene.told
+        assert not scene.outcomes
         await asyncio.sleep(0.2)
-        assert isinstance(scene.error, told) and scene.error.retriable and scene.error.nothing_written
+        assert isinstance(scene.error, error) and scene.error.retriable and scene.error.nothing_written
         scene.coordinators.opened.set()
         await asyncio.sleep(CALL_MS / 1000)
-        assert len(scene.told) == 1, "what comes late is told nobody"
+        assert len(scene.outcomes) == 1, "what comes late is told nobody"
 
     play(tmp_path, story, **trouble)
 
@@ -313,16 +313,16 @@ def test_a_coordinator_that_hangs_holds_up_others_in_no_more_than_one_call(tmp_p
         scene.ask(OURS, name=0)
         scene.ask(InTransaction("near", 8, 0), name=1)
         await asyncio.sleep((CALL_MS - 100) / 1000)
-        assert not scene.told and len(scene.coordinators.calls) == 1
+        assert not scene.outcomes and len(scene.coordinators.calls) == 1
         await asyncio.sleep(0.4)
-        assert scene.told == [(1, None)]
+        assert scene.outcomes == [(1, None)]
         scene.ask(InTransaction("near", 9, 0), name=2)
         await asyncio.sleep(0.01)
-        assert scene.told == [(1, None), (2, None)]
+        assert scene.outcomes == [(1, None), (2, None)]
         scene.coordinators.closed.clear()
         scene.coordinators.opened.set()
         await asyncio.sleep(CALL_MS / 1000)
-        assert scene.told == [(1, None), (2, None), (0, None)]
+        assert scene.outcomes == [(1, None), (2, None), (0, None)]
 
     play(tmp_path, story, closed={"mine"}, where={"near": (1, 9)})
 
@@ -334,7 +334,7 @@ def test_other_coordinators_of_the_same_broker_are_asked_beside_a_call_that_take
         scene.ask(InTransaction("near", 8, 0), name=1)
         scene.ask(InTransaction("mine", 8, 0), name=2)
         await asyncio.sleep(0.01)
-        assert scene.told == [(1, None)]
+        assert scene.outcomes == [(1, None)]
         assert [name for name, _ in scene.coordinators.asked] == ["mine", "near"], "not the one that hangs, again"
 
     play(tmp_path, story, closed={"mine"}, where={"near": (1, 9)})
@@ -360,7 +360,7 @@ def test_a_marker_in_a_pause_ends_the_question_of_an_old_producer(tmp_path: Path
         scene.coordinators.say = lambda transaction, partition: errors.pop() if errors else None
         scene.ask(OLD)
         await asyncio.sleep(0.0015)
-        assert len(scene.coordinators.calls) == 1 and not scene.told
+        assert len(scene.coordinators.calls) == 1 and not scene.outcomes
         scene.partitions[0].guards.marked(7)
         await asyncio.sleep(1)
         assert isinstance(scene.error, TransactionAbortableError) and len(scene.coordinators.calls) == 1
@@ -417,7 +417,7 @@ def test_a_question_that_was_withdrawn_is_not_told(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         scene.verifier.withdraw(during_it)
         await asyncio.sleep(0.1)
-        assert not scene.told and scene.verifier.statistics().waiting == 0
+        assert not scene.outcomes and scene.verifier.statistics().waiting == 0
 
     play(tmp_path, story)
 
@@ -433,7 +433,7 @@ def test_questions_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         await asyncio.sleep(0.01)
         scene.ask(name=3)
         await asyncio.sleep(0.01)
-        assert [name for name, _ in scene.told] == [0, 1, 3]
+        assert [name for name, _ in scene.outcomes] == [0, 1, 3]
 
     play(tmp_path, story)
 

@@ -38,8 +38,8 @@ def failed_balance(capsys: pytest.CaptureFixture[str], **options: Any) -> list[d
     with pytest.raises(typer.Exit) as exit_:
         balance.balance_cluster("dirs", as_json=True, **options)
     assert exit_.value.exit_code == 1
-    told = json.loads(capsys.readouterr().out)
-    failed: list[dict[str, Any]] = told["log_dirs"]["failed"]
+    printed = json.loads(capsys.readouterr().out)
+    failed: list[dict[str, Any]] = printed["log_dirs"]["failed"]
     return failed
 
 
@@ -48,9 +48,11 @@ def test_log_dirs_are_evened_and_a_second_run_does_nothing(
 ) -> None:
     balance.balance(by="dirs", as_json=True)
     assert log_dirs.sizes(1) == [40, 40, 40] and log_dirs.sizes(2) == [10, 10]
-    told = json.loads(capsys.readouterr().out)
-    assert told["performed"] and told["replicas_moved"] == 0 and told["reassignments"] == told["failed"] == []
-    found = told["log_dirs"]
+    printed = json.loads(capsys.readouterr().out)
+    assert (
+        printed["performed"] and printed["replicas_moved"] == 0 and printed["reassignments"] == printed["failed"] == []
+    )
+    found = printed["log_dirs"]
     assert (found["replicas_moved"], found["bytes_to_copy"]) == (4, 40 * MIB)
     assert found["failed"] == found["silent"] == []
     assert [row["size_bytes"] // MIB for row in found["before"]] == [60, 60, 0, 10, 10]
@@ -67,11 +69,11 @@ def test_a_dry_run_shows_each_log_dir_and_changes_nothing(
 ) -> None:
     log_dirs.offline.add((2, "/b"))
     balance.balance(by="dirs", dry_run=True)
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     assert not log_dirs.asked and log_dirs.sizes(1) == [60, 60, 0]
-    assert f"1\t/c\t0\t0\t4\t{40 * MIB}" in told.out and "2\t/b\toffline\t?\toffline\t?" in told.out
-    assert "4 replicas move to another log dir of their broker, 40.0 MiB to copy" in told.err
-    assert "nothing goes to /b of broker 2, which is offline: the disk is dead" in told.err
+    assert f"1\t/c\t0\t0\t4\t{40 * MIB}" in printed.out and "2\t/b\toffline\t?\toffline\t?" in printed.out
+    assert "4 replicas move to another log dir of their broker, 40.0 MiB to copy" in printed.err
+    assert "nothing goes to /b of broker 2, which is offline: the disk is dead" in printed.err
 
 
 def test_log_dirs_are_planned_from_what_is_there_once_replicas_have_moved_between_brokers(
@@ -83,8 +85,8 @@ def test_log_dirs_are_planned_from_what_is_there_once_replicas_have_moved_betwee
     assert "the log dirs are planned from what is there now" in capsys.readouterr().err
     balance.balance(by="replicas,dirs", as_json=True)
     assert made.sizes(1) == [4] and made.sizes(2) == [2, 2]
-    told = json.loads(capsys.readouterr().out)
-    assert (told["replicas_moved"], told["log_dirs"]["replicas_moved"]) == (4, 2)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["replicas_moved"], printed["log_dirs"]["replicas_moved"]) == (4, 2)
 
 
 def test_the_goals_without_dirs_ask_nothing_of_log_dirs(
@@ -124,9 +126,9 @@ def test_a_second_command_says_that_replicas_move_already_and_ends(
         balance.balance(by="dirs")
     asked, _ = list(log_dirs.asked), capsys.readouterr()
     balance.balance(by="dirs", dry_run=True)
-    told = capsys.readouterr()
-    assert "4 replicas move between log dirs already, and are counted where they go: `penstock log-dirs" in told.err
-    assert "nothing to do between log dirs" in told.err and f"1\t/c\t4\t{40 * MIB}\t4\t{40 * MIB}" in told.out
+    printed = capsys.readouterr()
+    assert "4 replicas move between log dirs already, and are counted where they go: `penstock log-dirs" in printed.err
+    assert "nothing to do between log dirs" in printed.err and f"1\t/c\t4\t{40 * MIB}\t4\t{40 * MIB}" in printed.out
     balance.balance(by="dirs", as_json=True)
     assert json.loads(capsys.readouterr().out)["log_dirs"]["under_way_before"] == 4
     assert log_dirs.asked == asked
@@ -142,8 +144,8 @@ def test_brokers_with_one_log_dir_have_nothing_to_even_and_that_is_said(
     made = asked_for_dirs(monkeypatch, FakeLogDirs({1: {"/a": [MIB] * 4}, 2: {"/a": [9 * MIB], "/b": []}}))
     made.offline.add((2, "/b"))
     balance.balance(by="dirs")
-    told = capsys.readouterr().err.splitlines()
-    assert told[-1] == "nothing to do between log dirs: no broker in service has more than one that is online"
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[-1] == "nothing to do between log dirs: no broker in service has more than one that is online"
 
 
 def test_the_throttle_holds_while_replicas_move_and_then_what_was_before(log_dirs: FakeLogDirs) -> None:

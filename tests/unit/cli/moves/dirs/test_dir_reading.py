@@ -80,7 +80,7 @@ def queue(*, size: int = 10) -> DirQueue:
 
 
 @pytest.mark.parametrize(
-    ("dirs", "told"),
+    ("dirs", "expected"),
     [
         ((log_dir("/a", {}), log_dir("/b", {T0: replica()})), "has changed since the plan was made"),
         ((log_dir("/a", {T0: replica(topic_id="other")}), log_dir("/b", {})), "has changed since"),
@@ -89,12 +89,12 @@ def queue(*, size: int = 10) -> DirQueue:
     ],
 )
 def test_a_replica_that_has_changed_since_the_plan_was_made_is_left_alone(
-    dirs: tuple[LogDirInfo, ...], told: str
+    dirs: tuple[LogDirInfo, ...], expected: str
 ) -> None:
     made = queue()
     made.saw(BrokerLogDirs(1, dirs), 1.0)
     assert made.next_moves() == {} and not made.failed and not made.is_open
-    assert told in made.left_alone[0]
+    assert expected in made.left_alone[0]
 
 
 def test_a_move_for_which_there_is_no_room_any_more_is_a_failure() -> None:

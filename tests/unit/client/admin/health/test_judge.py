@@ -79,8 +79,8 @@ def test_a_lost_quorum_is_critical_and_says_since_when_and_who_is_missing() -> N
     assert "last heard from the quorum 34 s ago" in check(health, "quorum").summary
     assert "voters 0, 1, 2" in check(health, "quorum").remedy
     assert {check(health, name).status for name in ("quorum", "controller", "metadata")} == {"critical"}
-    told = check(health, "brokers").details
-    assert "no controller answers it" in told[0] and "connection refused" in told[1] and "no answer" in told[2]
+    found = check(health, "brokers").details
+    assert "no controller answers it" in found[0] and "connection refused" in found[1] and "no answer" in found[2]
     assert "8 cannot be read or written" in check(health, "offline partitions").summary
     assert "orders-4: in sync are 0 of 0, 1, 2" in check(health, "min.insync.replicas").details[0]
 

@@ -16,15 +16,15 @@ GRPC, KAFKA = {"BROKER": "GRPC"}, {"BROKER": "GRPC", "KAFKA": "KAFKA"}
 LACKING = "KAFKA is not on node 2: its clients get LISTENER_NOT_FOUND for the partitions led there"
 
 
-def judged(*nodes: Mapping[str, str], told: tuple[int, ...] = (0, 1, 2)) -> HealthCheck:
-    """The check of a cluster whose brokers have these listeners; `told`: the brokers that answer for themselves."""
+def judged(*nodes: Mapping[str, str], answering: tuple[int, ...] = (0, 1, 2)) -> HealthCheck:
+    """The check of a cluster whose brokers have these listeners; `answering`: those that answer for themselves."""
     brokers = tuple(
         BrokerInfo(
             node, "h", 9192, listeners=tuple(ClientListener(name, "h", 9000 + at) for at, name in enumerate(types))
         )
         for node, types in enumerate(nodes)
     )
-    statuses = {node: NodeStanding(node, False, 0, 0, 0, 0, 0, 0, (), listener_types=nodes[node]) for node in told}
+    statuses = {node: NodeStanding(node, False, 0, 0, 0, 0, 0, 0, (), listener_types=nodes[node]) for node in answering}
     return client_listeners(
         ClusterViews({node: ClusterInfo("c", 0, brokers, 1, status) for node, status in statuses.items()})
     )
@@ -59,7 +59,7 @@ def test_a_listener_that_a_broker_has_not_as_the_others_is_a_warning_with_the_na
 
 
 def test_a_broker_that_does_not_answer_is_judged_by_its_registration() -> None:
-    assert judged(KAFKA, KAFKA, GRPC, told=(0, 1)).details == (LACKING,)
+    assert judged(KAFKA, KAFKA, GRPC, answering=(0, 1)).details == (LACKING,)
 
 
 def test_an_older_broker_that_tells_nothing_is_not_accused() -> None:

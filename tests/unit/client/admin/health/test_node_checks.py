@@ -150,7 +150,7 @@ def test_without_the_right_each_part_says_that_it_is_not_seen_and_one_line_which
 
 
 @pytest.mark.parametrize(
-    ("level", "lasts", "status", "told"),
+    ("level", "lasts", "status", "expected"),
     [
         (1, (2, 3), "warning", "metadata.version is 1, and every node knows 2"),
         (1, (2, None), "ok", "metadata.version is 1"),
@@ -159,7 +159,7 @@ def test_without_the_right_each_part_says_that_it_is_not_seen_and_one_line_which
     ids=["all know more", "one says nothing", "the newest"],
 )
 def test_a_level_that_every_node_knows_and_that_is_not_in_use_is_a_hint(
-    level: int, lasts: tuple[int | None, ...], status: str, told: str
+    level: int, lasts: tuple[int | None, ...], status: str, expected: str
 ) -> None:
     nodes = tuple(
         FeatureNode(number, True, True, () if last is None else (FeatureRange(METADATA_VERSION, 1, last),))
@@ -168,5 +168,5 @@ def test_a_level_that_every_node_knows_and_that_is_not_in_use_is_a_hint(
     found = FeaturesInfo((FeatureInfo(METADATA_VERSION, 1, 3, level),), nodes)
     health = judge(views(saying(0), saying(1), saying(2)), QUORUM, found)
     hint = check(health, "feature levels")
-    assert (health.status, hint.status, hint.summary) == ("healthy", status, told)
+    assert (health.status, hint.status, hint.summary) == ("healthy", status, expected)
     assert ("upgrade --feature metadata.version=2" in hint.remedy) is (status == "warning")

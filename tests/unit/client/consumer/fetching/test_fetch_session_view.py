@@ -61,11 +61,11 @@ def test_a_session_of_very_many_partitions_is_built_by_several_requests() -> Non
         FetchSessionView(),
         {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)},
     )
-    told = []
+    named = []
     while delta := session.advance(wanted).changed:
-        told.append(len(delta))
+        named.append(len(delta))
         assert session.knows(wanted), "a stream that is still being told must not be restarted"
-    assert told == [2_000, 2_000, 1_000] and len(session) == 5_000
+    assert named == [2_000, 2_000, 1_000] and len(session) == 5_000
     assert len(session.advance({}).forgotten) == 2_000 and len(session) == 3_000
 
 
@@ -86,10 +86,10 @@ def test_partitions_that_move_with_every_answer_keep_no_other_out() -> None:
     )
     named: dict[TopicPartition, int] = dict.fromkeys(wanted, 0)
     for _ in range(10):
-        for told in session.advance(wanted).changed:
-            tp = told.partition
+        for changed in session.advance(wanted).changed:
+            tp = changed.partition
             named[tp] += 1
-            wanted[tp] = part(tp, told.fetch_offset + 1)  # the answer brings records of each that was named
+            wanted[tp] = part(tp, changed.fetch_offset + 1)  # the answer brings records of each that was named
     assert set(named.values()) == {4}
 
 

@@ -117,8 +117,8 @@ def test_truncation_is_reported_with_the_divergent_offset() -> None:
 
 def test_truncation_with_a_policy_goes_on_at_the_divergent_offset() -> None:
     made = positions("latest", 30)
-    (told,) = made.on_result(result(30, diverging_epoch=EpochEndOffset(1, 22)), 0)
-    assert isinstance(told, LookUpReset)
+    (effect,) = made.on_result(result(30, diverging_epoch=EpochEndOffset(1, 22)), 0)
+    assert isinstance(effect, LookUpReset)
     assert made.states[TP].position == 22
 
 

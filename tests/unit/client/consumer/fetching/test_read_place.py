@@ -61,13 +61,13 @@ class Case:
         assert len(nodes) == 1
         return nodes[0]
 
-    def told(self, node: int, now_ms: int = 0, **changes: Any) -> list[object]:
+    def answered(self, node: int, now_ms: int = 0, **changes: Any) -> list[object]:
         result = PartitionFetchResult(TP, "id", self.made.states[TP].fetch_offset, None, 20, 0)
         return list(self.made.on_result(replace(result, **changes), now_ms, node))
 
     def at_follower(self, now_ms: int = 0) -> Case:
         assert self.source(now_ms) == LEADER
-        assert self.told(LEADER, now_ms, preferred_read_replica=FOLLOWER) == [AWAY]
+        assert self.answered(LEADER, now_ms, preferred_read_replica=FOLLOWER) == [AWAY]
         assert self.source(now_ms) == FOLLOWER
         return self
 
@@ -84,7 +84,7 @@ def test_the_named_follower_is_asked_in_the_leaders_epoch_at_the_same_offset() -
     case = Case().at_follower()
     part = case.made.wanted(FOLLOWER, case.cache, 1_000, 0)[TP]
     assert (part.fetch_offset, part.current_leader_epoch) == (10, EPOCH)
-    (deliver,) = case.told(FOLLOWER, records=batch())
+    (deliver,) = case.answered(FOLLOWER, records=batch())
     assert isinstance(deliver, Deliver) and deliver.next_offset == 13
     assert case.source() == FOLLOWER
 
@@ -102,30 +102,30 @@ def test_the_named_follower_is_asked_in_the_leaders_epoch_at_the_same_offset() -
 )
 def test_whatever_a_follower_refuses_is_asked_of_the_leader_at_once(error: ApiError) -> None:
     case = Case().at_follower()
-    assert case.told(FOLLOWER, error=error) == [BACK, FindLeader(hinted=False)]
+    assert case.answered(FOLLOWER, error=error) == [BACK, FindLeader(hinted=False)]
     assert case.source() == LEADER, "and no position is lost, nor anything backed off"
     assert case.made.states[TP].fetch_offset == 10
 
 
 def test_only_the_leader_says_where_histories_part() -> None:
     case = Case().at_follower()
-    assert case.told(FOLLOWER, diverging_epoch=EpochEndOffset(1, 5)) == [BACK, FindLeader(hinted=False)]
+    assert case.answered(FOLLOWER, diverging_epoch=EpochEndOffset(1, 5)) == [BACK, FindLeader(hinted=False)]
     assert case.made.states[TP].position == 10
 
 
 def test_damaged_records_of_a_follower_are_asked_of_the_leader() -> None:
     case = Case().at_follower()
-    assert case.told(FOLLOWER, records=b"x" * 100) == [BACK, FindLeader(hinted=False)]
+    assert case.answered(FOLLOWER, records=b"x" * 100) == [BACK, FindLeader(hinted=False)]
     assert case.source() == LEADER and case.made.states[TP].failures == 0
 
 
 def test_after_a_return_the_leader_is_asked_without_a_rack_for_a_while() -> None:
     case = Case().at_follower()
-    case.told(FOLLOWER, error=OffsetNotAvailableError())
+    case.answered(FOLLOWER, error=OffsetNotAvailableError())
     assert case.source() == LEADER
     assert case.made.must_name_no_rack(LEADER, RETURN_MS - 1)
     assert not case.made.must_name_no_rack(LEADER, RETURN_MS)
-    assert case.told(LEADER, 0, preferred_read_replica=FOLLOWER) == [], "an answer that was under way"
+    assert case.answered(LEADER, 0, preferred_read_replica=FOLLOWER) == [], "an answer that was under way"
     assert case.source() == LEADER
     case.at_follower(RETURN_MS)
 
@@ -148,7 +148,7 @@ def test_a_follower_that_has_become_a_leader_is_told_the_rack_for_what_is_read_t
         named = PartitionFetchResult(tp, "id", 10, None, 20, 0, preferred_read_replica=FOLLOWER)
         case.made.on_result(named, 0, LEADER)
     case.made.wanted(FOLLOWER, case.cache, 1_000, 0)
-    case.told(FOLLOWER, 0, error=OffsetNotAvailableError("it is behind"))
+    case.answered(FOLLOWER, 0, error=OffsetNotAvailableError("it is behind"))
     learns(FOLLOWER, EPOCH + 1)
     assert list(case.made.wanted(FOLLOWER, case.cache, 1_000, 0)) == [TP, other]
     assert not case.made.must_name_no_rack(FOLLOWER, 0)
@@ -185,9 +185,9 @@ def test_a_follower_that_is_named_again_after_its_time_or_by_another_leader_is_t
     if not ends_by_time:
         case.learns(metadata(EPOCH + 1, 1))
     assert case.source(now_ms) == LEADER
-    assert case.told(LEADER, now_ms, preferred_read_replica=FOLLOWER) == [AWAY]
+    assert case.answered(LEADER, now_ms, preferred_read_replica=FOLLOWER) == [AWAY]
     assert case.source(now_ms) == FOLLOWER
-    assert case.told(LEADER, now_ms, preferred_read_replica=FOLLOWER) == []
+    assert case.answered(LEADER, now_ms, preferred_read_replica=FOLLOWER) == []
 
 
 def test_another_leader_epoch_ends_it() -> None:
@@ -230,36 +230,36 @@ def test_an_error_of_a_node_that_is_not_read_any_more_means_nothing() -> None:
     case = Case().at_follower()
     case.made.leave_follower(FOLLOWER, 0)
     assert case.source() == LEADER
-    assert case.told(FOLLOWER, error=NotLeaderOrFollowerError()) == []
+    assert case.answered(FOLLOWER, error=NotLeaderOrFollowerError()) == []
     assert case.source() == LEADER
 
 
 def test_the_end_that_was_shown_never_goes_back_in_an_epoch() -> None:
     case = Case()
     case.source()
-    case.told(LEADER, high_watermark=20)
+    case.answered(LEADER, high_watermark=20)
     case.at_follower()
-    case.told(FOLLOWER, high_watermark=15)
+    case.answered(FOLLOWER, high_watermark=15)
     assert case.made.states[TP].readable_end == 20
-    case.told(FOLLOWER, high_watermark=25)
+    case.answered(FOLLOWER, high_watermark=25)
     assert case.made.states[TP].readable_end == 25
     case.learns(metadata(EPOCH + 1, 1))
     case.source()
-    case.told(LEADER, high_watermark=22)
+    case.answered(LEADER, high_watermark=22)
     assert case.made.states[TP].readable_end == 22, "a new leader may know less (KIP-207)"
 
 
 def test_a_range_is_finished_at_the_leader_where_the_follower_is_behind_its_end() -> None:
     """The end was told by the leader: a reader that waits for the follower may wait for long, or give up."""
     case = Case(RawRange(TP, 10, 30)).at_follower()
-    deliver, back = case.told(FOLLOWER, records=batch(), high_watermark=13)
+    deliver, back = case.answered(FOLLOWER, records=batch(), high_watermark=13)
     assert isinstance(deliver, Deliver) and back == BACK
     assert case.source() == LEADER
 
 
 def test_a_range_goes_on_at_a_follower_that_has_more() -> None:
     case = Case(RawRange(TP, 10, 30)).at_follower()
-    (deliver,) = case.told(FOLLOWER, records=batch(), high_watermark=20)
+    (deliver,) = case.answered(FOLLOWER, records=batch(), high_watermark=20)
     assert isinstance(deliver, Deliver) and case.source() == FOLLOWER
 
 

@@ -19,5 +19,5 @@ def test_a_partition_that_cannot_be_read_for_long_is_logged_once(caplog: pytest.
         consumer.assign([TopicPartition("t", 0)])
         consumer.seek_to_beginning()
         assert [record.value for record in consumer.poll(timeout_ms=30_000)] == [b"v"]
-    told = [record.getMessage() for record in caplog.records if "cannot be read" in record.getMessage()]
-    assert told == ["t-0 cannot be read: KAFKA_STORAGE_ERROR: the log is damaged; the consumer keeps trying"]
+    logged = [record.getMessage() for record in caplog.records if "cannot be read" in record.getMessage()]
+    assert logged == ["t-0 cannot be read: KAFKA_STORAGE_ERROR: the log is damaged; the consumer keeps trying"]

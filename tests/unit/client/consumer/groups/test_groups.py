@@ -20,27 +20,27 @@ from penstock.errors import (
     InvalidTopicError,
     SubscriptionError,
 )
-from tests.support.group_stage import GroupStage, Told, played
+from tests.support.group_stage import Callbacks, GroupStage, played
 
 T = [TopicPartition("t", number) for number in range(8)]
 
 
 def test_one_member_reads_everything_and_a_second_one_gets_its_share() -> None:
     async def story(stage: GroupStage) -> None:
-        told_a, told_b = Told(), Told()
-        a = await stage.member(told_a)
+        calls_a, calls_b = Callbacks(), Callbacks()
+        a = await stage.member(calls_a)
         assert await stage.settle(a) == [40]
-        b = await stage.member(told_b)
+        b = await stage.member(calls_b)
         assert await stage.settle(a, b) == [0, 0], "what a has read is committed before it gives it up"
         assert (a.assignment(), b.assignment()) == ([T[0], T[2]], [T[1], T[3]]) or (
             (b.assignment(), a.assignment()) == ([T[0], T[2]], [T[1], T[3]])
         )
-        assert [name for name, _ in told_a.calls] == ["on_assigned", "on_revoked"]
-        assert [name for name, _ in told_b.calls] == ["on_assigned"]
+        assert [name for name, _ in calls_a.calls] == ["on_assigned", "on_revoked"]
+        assert [name for name, _ in calls_b.calls] == ["on_assigned"]
         await a.close()
         await stage.settle(b)
         assert sorted(b.assignment()) == T[:4]
-        assert told_a.calls[-1][0] == "on_revoked" and told_b.calls[-1][0] == "on_assigned"
+        assert calls_a.calls[-1][0] == "on_revoked" and calls_b.calls[-1][0] == "on_assigned"
 
     played(story)
 
@@ -94,17 +94,17 @@ def test_a_loop_over_records_commits_what_is_done() -> None:
 
 def test_a_block_that_an_exception_ends_commits_what_polls_before_the_last_one_gave() -> None:
     async def story(stage: GroupStage) -> None:
-        told = Told()
+        heard = Callbacks()
         with pytest.raises(ZeroDivisionError):
             async with stage.consumer() as consumer:
-                await consumer.subscribe(["t"], **told.callbacks())
+                await consumer.subscribe(["t"], **heard.callbacks())
                 seen = 0
                 async for _ in consumer:
                     seen += 1
                     if seen == 15:
                         1 / 0  # noqa: B018
         assert sum(stage.committed.values()) == 14 and not stage.coordinator.members
-        assert told.calls[-1][0] == "on_revoked", "who commits by himself is asked to"
+        assert heard.calls[-1][0] == "on_revoked", "who commits by himself is asked to"
 
     played(story)
 
@@ -144,14 +144,14 @@ def test_a_commit_of_a_revoked_partition_is_refused() -> None:
 
 def test_a_commit_of_a_member_that_was_put_out_is_refused() -> None:
     async def story(stage: GroupStage) -> None:
-        told = Told()
-        a = await stage.member(told, enable_auto_commit=False)
+        heard = Callbacks()
+        a = await stage.member(heard, enable_auto_commit=False)
         await stage.settle(a)
         stage.coordinator.fence(stage.id_of(a))
         with pytest.raises(CommitFailedError, match="has put this member out"):
             await a.commit()
         assert await stage.settle(a) == [40], "it lost all, joined again, and reads from what is committed: nothing"
-        assert [name for name, _ in told.calls] == ["on_assigned", "on_lost", "on_assigned"]
+        assert [name for name, _ in heard.calls] == ["on_assigned", "on_lost", "on_assigned"]
         await a.commit()
 
     played(story)
@@ -179,8 +179,8 @@ def test_without_on_lost_a_loss_is_told_to_on_revoked() -> None:
 
 def test_a_member_that_does_not_poll_leaves_and_joins_again_when_it_does(caplog: pytest.LogCaptureFixture) -> None:
     async def story(stage: GroupStage) -> None:
-        told = Told()
-        a = await stage.member(told, max_poll_interval_ms=60_000, enable_auto_commit=False)
+        heard = Callbacks()
+        a = await stage.member(heard, max_poll_interval_ms=60_000, enable_auto_commit=False)
         await stage.settle(a)
         await asyncio.sleep(55)
         assert stage.id_of(a) in stage.coordinator.members, "it is at work, and its heartbeats go on"
@@ -190,7 +190,7 @@ def test_a_member_that_does_not_poll_leaves_and_joins_again_when_it_does(caplog:
         with pytest.raises(CommitFailedError, match="did not poll for max_poll_interval_ms"):
             await a.commit()
         assert await stage.settle(a) == [40]
-        assert [name for name, _ in told.calls] == ["on_assigned", "on_lost", "on_assigned"]
+        assert [name for name, _ in heard.calls] == ["on_assigned", "on_lost", "on_assigned"]
 
     played(story)
 
@@ -272,8 +272,8 @@ def test_a_poll_that_is_cancelled_in_a_callback_has_called_it_once() -> None:
 
 def test_a_poll_that_is_cancelled_before_the_callback_calls_it_next_time() -> None:
     async def story(stage: GroupStage) -> None:
-        told = Told()
-        a = await stage.member(told)
+        heard = Callbacks()
+        a = await stage.member(heard)
         await stage.settle(a)
         b = await stage.member()
         stage.coordinator.slow_ms["OffsetCommit"] = 2_000
@@ -281,10 +281,10 @@ def test_a_poll_that_is_cancelled_before_the_callback_calls_it_next_time() -> No
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
                 await a.poll(timeout_ms=5_000)  # its commit before the revocation is under way
-        assert len(told.calls) == 1
+        assert len(heard.calls) == 1
         stage.coordinator.slow_ms.clear()
         await stage.settle(a, b)
-        assert [name for name, _ in told.calls] == ["on_assigned", "on_revoked"]
+        assert [name for name, _ in heard.calls] == ["on_assigned", "on_revoked"]
         assert len(b.assignment()) == 2
 
     played(story)
@@ -338,9 +338,9 @@ def test_more_members_than_partitions_have_nothing_and_wait() -> None:
 
 def test_a_topic_that_appears_later_is_read_and_a_deleted_one_is_given_up() -> None:
     async def story(stage: GroupStage) -> None:
-        told = Told()
+        heard = Callbacks()
         a = stage.consumer()
-        await a.subscribe(["t", "later"], **told.callbacks())
+        await a.subscribe(["t", "later"], **heard.callbacks())
         assert await stage.settle(a) == [40]
         stage.create("later", 1, records=3)
         stage.coordinator.epoch += 1  # it has heard of it
@@ -348,7 +348,7 @@ def test_a_topic_that_appears_later_is_read_and_a_deleted_one_is_given_up() -> N
         stage.cluster.delete_topic("t")
         assert await stage.settle(a, rounds=40) == [0], "no error: the group takes it away"
         assert a.assignment() == [TopicPartition("later", 0)]
-        assert told.calls[-1] == ("on_revoked", ["t-0", "t-1", "t-2", "t-3"])
+        assert heard.calls[-1] == ("on_revoked", ["t-0", "t-1", "t-2", "t-3"])
 
     played(story)
 
@@ -430,17 +430,17 @@ def test_commit_async_tells_in_a_poll_and_newer_offsets_win() -> None:
     async def story(stage: GroupStage) -> None:
         a = await stage.member(enable_auto_commit=False)
         await stage.settle(a)
-        told: list[tuple[dict[str, int], object]] = []
+        heard: list[tuple[dict[str, int], object]] = []
         stage.coordinator.slow_ms["OffsetCommit"] = 200
         for offset in (1, 2, 3, 4):
             await asyncio.sleep(0.05)
             a.commit_async(
-                {T[0]: offset}, lambda done, error: told.append(({str(p): o.offset for p, o in done.items()}, error))
+                {T[0]: offset}, lambda done, error: heard.append(({str(p): o.offset for p, o in done.items()}, error))
             )
         await asyncio.sleep(2)
-        assert told == [], "a callback is called by a poll"
+        assert heard == [], "a callback is called by a poll"
         await a.poll()
-        assert told == [({"t-0": n}, None) for n in (1, 2, 3, 4)]
+        assert heard == [({"t-0": n}, None) for n in (1, 2, 3, 4)]
         assert stage.committed == {"t-0": 4} and len(stage.coordinator.commits) == 2, "those that wait are put together"
 
     played(story)
@@ -448,13 +448,13 @@ def test_commit_async_tells_in_a_poll_and_newer_offsets_win() -> None:
 
 def test_a_close_waits_for_commits_that_are_on_their_way() -> None:
     async def story(stage: GroupStage) -> None:
-        told: list[object] = []
+        heard: list[object] = []
         a = await stage.member(enable_auto_commit=False)
         await stage.settle(a)
         stage.coordinator.slow_ms["OffsetCommit"] = 500
-        a.commit_async({T[0]: 4}, lambda offsets, error: told.append(error))
+        a.commit_async({T[0]: 4}, lambda offsets, error: heard.append(error))
         await a.close()
-        assert stage.committed == {"t-0": 4} and told == [None]
+        assert stage.committed == {"t-0": 4} and heard == [None]
 
     played(story)
 
@@ -508,8 +508,8 @@ def test_an_error_that_no_code_expects_is_raised_by_a_poll_and_the_member_goes_o
 
 def test_a_coordinator_that_moves_or_loads_is_found_and_waited_for() -> None:
     async def story(stage: GroupStage) -> None:
-        told = Told()
-        a = await stage.member(told)
+        heard = Callbacks()
+        a = await stage.member(heard)
         await stage.settle(a)
         stage.coordinator.move(2)
         for api in ("ConsumerGroupHeartbeat", "OffsetCommit"):
@@ -517,7 +517,7 @@ def test_a_coordinator_that_moves_or_loads_is_found_and_waited_for() -> None:
         await a.commit()
         stage.append("t", 0, 5)
         assert await stage.settle(a) == [5]
-        assert [name for name, _ in told.calls] == ["on_assigned"], "a change of coordinator is no rebalance"
+        assert [name for name, _ in heard.calls] == ["on_assigned"], "a change of coordinator is no rebalance"
 
     played(story)
 

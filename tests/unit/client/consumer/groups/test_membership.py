@@ -109,9 +109,9 @@ def test_partitions_are_given_up_then_told_and_only_then_are_others_taken() -> N
     assert script.member.state is MembershipState.RECONCILING
     script.prepare()
     script.make(StepKind.REVOKE, A1)
-    told = script.heartbeat()  # at once
-    assert (told.member_epoch, told.owned_partitions) == (1, (TopicIdPartitions("id-a", (0,)),))
-    assert told.subscribed_topic_names is None
+    heartbeat = script.heartbeat()  # at once
+    assert (heartbeat.member_epoch, heartbeat.owned_partitions) == (1, (TopicIdPartitions("id-a", (0,)),))
+    assert heartbeat.subscribed_topic_names is None
     script.answer(2, A0, B0)
     assert script.member.step() is None, "its place is not known yet"
     script.prepare()
@@ -314,17 +314,19 @@ def test_a_refusal_of_a_member_waits_until_the_user_has_given_up_what_it_has(err
     assert not script.member.is_member
 
 
-@pytest.mark.parametrize("is_told_first", [True, False])
-def test_a_member_that_was_refused_leaves_with_a_word_because_its_coordinator_has_it_still(is_told_first: bool) -> None:
+@pytest.mark.parametrize("is_notified_first", [True, False])
+def test_a_member_that_was_refused_leaves_with_a_word_because_its_coordinator_has_it_still(
+    is_notified_first: bool,
+) -> None:
     script = Script()
     script.stable(A0)
     script.now_ms = 1_000
     script.heartbeat()
     script.fail(GroupMaxSizeReachedError("full"))
-    if is_told_first:
+    if is_notified_first:
         script.make(StepKind.REVOKE, A0)
     script.member.begin_leaving()
-    if not is_told_first:
+    if not is_notified_first:
         assert script.member.heartbeat(1_000) is None and script.member.is_member
         script.make(StepKind.REVOKE, A0)
     assert script.heartbeat().member_epoch == -1
@@ -336,12 +338,12 @@ def test_a_pattern_replaces_topics_and_topics_a_pattern() -> None:
     script = Script()
     script.stable()
     script.subscribe(pattern="a.*")
-    told = script.heartbeat()
-    assert (told.subscribed_topic_names, told.subscribed_topic_regex) == ((), "a.*")
+    heartbeat = script.heartbeat()
+    assert (heartbeat.subscribed_topic_names, heartbeat.subscribed_topic_regex) == ((), "a.*")
     script.answer(2, same=True)
     script.subscribe("b")
-    told = script.heartbeat()
-    assert (told.subscribed_topic_names, told.subscribed_topic_regex) == (("b",), "")
+    heartbeat = script.heartbeat()
+    assert (heartbeat.subscribed_topic_names, heartbeat.subscribed_topic_regex) == (("b",), "")
 
 
 def test_an_answer_that_comes_after_a_member_has_left_changes_nothing() -> None:

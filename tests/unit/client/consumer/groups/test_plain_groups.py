@@ -174,13 +174,13 @@ def test_a_forked_child_is_no_member_and_its_end_takes_nothing_from_its_parent(c
 
 
 def test_a_loop_over_records_has_callbacks_too(cluster: FakeCluster) -> None:
-    told: list[list[TopicPartition]] = []
+    heard: list[list[TopicPartition]] = []
     with consumer_of(cluster) as consumer:
-        consumer.subscribe(["t"], on_assigned=told.append)
+        consumer.subscribe(["t"], on_assigned=heard.append)
         for seen, _ in enumerate(consumer, 1):
             if seen == 20:
                 break
-        assert told == [T]
+        assert heard == [T]
 
 
 def test_a_table_is_polled_from_a_group(cluster: FakeCluster) -> None:

@@ -19,20 +19,20 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResult
-from tests.support.group_stage import GroupStage, Told, played
+from tests.support.group_stage import Callbacks, GroupStage, played
 
 
 def test_a_subscription_that_is_refused_changes_nothing_neither_do_its_callbacks() -> None:
     async def story(stage: GroupStage) -> None:
-        a, told = await stage.member(), list[str]()
-        await a.subscribe(["t"], on_revoked=lambda partitions: told.append("revoked"))
+        a, found = await stage.member(), list[str]()
+        await a.subscribe(["t"], on_revoked=lambda partitions: found.append("revoked"))
         assert await stage.settle(a) == [40]
         for refused in ("x", ["a b"]):
             with pytest.raises((TypeError, InvalidTopicError)):
-                await a.subscribe(refused, on_revoked=lambda partitions: told.append("of nobody"))
+                await a.subscribe(refused, on_revoked=lambda partitions: found.append("of nobody"))
         assert a.subscription() == ["t"] and len(a.assignment()) == 4
         await a.unsubscribe()
-        assert told == ["revoked"]
+        assert found == ["revoked"]
 
     played(story)
 
@@ -85,20 +85,20 @@ def test_brokers_that_are_away_are_no_connections_until_they_answer_again() -> N
 @pytest.mark.parametrize("polls_again", [True, False])
 def test_records_before_a_pattern_that_is_refused_are_committed(polls_again: bool) -> None:
     async def story(stage: GroupStage) -> None:
-        told = Told()
-        a = await stage.member(told)
+        heard = Callbacks()
+        a = await stage.member(heard)
         assert await stage.settle(a) == [40]
         stage.coordinator.offsets.clear()
-        await a.subscribe(pattern="(", **told.callbacks())
+        await a.subscribe(pattern="(", **heard.callbacks())
         if polls_again:
             with pytest.raises(InvalidRegularExpressionError):
                 await a.poll(timeout_ms=5_000)
-            assert told.calls[-1][0] == "on_revoked"
+            assert heard.calls[-1][0] == "on_revoked"
         else:
             await asyncio.sleep(1)
         await a.close()
         assert sum(stage.committed.values()) == 40
-        assert [name for name, _ in told.calls] == ["on_assigned", "on_revoked"]
+        assert [name for name, _ in heard.calls] == ["on_assigned", "on_revoked"]
         assert stage.coordinator.heartbeats[-1].member_epoch == -1
 
     played(story)
@@ -106,14 +106,14 @@ def test_records_before_a_pattern_that_is_refused_are_committed(polls_again: boo
 
 def test_what_a_member_that_was_replaced_had_is_lost() -> None:
     async def story(stage: GroupStage) -> None:
-        told = Told()
-        a = await stage.member(told)
+        heard = Callbacks()
+        a = await stage.member(heard)
         await stage.settle(a)
         stage.coordinator.fail("ConsumerGroupHeartbeat", FencedInstanceIdError("another one has it"))
         await asyncio.sleep(6)
         with pytest.raises(FencedInstanceIdError):
             await a.poll(timeout_ms=5_000)
-        assert told.calls[-1][0] == "on_lost"
+        assert heard.calls[-1][0] == "on_lost"
 
     played(story)
 

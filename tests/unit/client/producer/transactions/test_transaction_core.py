@@ -279,7 +279,7 @@ def test_an_end_whose_outcome_is_not_known_is_asked_for_again(phase: Phase, erro
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (ProducerFencedError("newer"), ProducerFencedError),
         (InvalidProducerEpochError("epoch 4 counts"), ProducerFencedError),
@@ -289,14 +289,14 @@ def test_an_end_whose_outcome_is_not_known_is_asked_for_again(phase: Phase, erro
 )
 @pytest.mark.parametrize("phase", [Phase.COMMITTING, Phase.ABORTING])
 def test_a_final_error_of_an_end_ends_the_producer(
-    phase: Phase, error: PenstockError, told: type[PenstockError]
+    phase: Phase, error: PenstockError, expected: type[PenstockError]
 ) -> None:
     core = core_in(phase)
     core.on_flushed()
-    with pytest.raises(told, match=str(error)) as caught:
+    with pytest.raises(expected, match=str(error)) as caught:
         core.on_not_ended(error)
     assert isinstance(caught.value, FatalProducerError) and core.phase is Phase.FATAL
-    with pytest.raises(told):
+    with pytest.raises(expected):
         core.begin()
 
 
@@ -369,7 +369,7 @@ class Coordinator:
 @pytest.mark.parametrize("seed", range(50))
 def test_what_a_user_is_told_is_what_the_coordinator_has_done(seed: int) -> None:
     draw, core, coordinator = random.Random(seed), core_in(Phase.READY), Coordinator()
-    told: list[tuple[int, bool]] = []
+    outcomes: list[tuple[int, bool]] = []
 
     def end(begin: Callable[[], object]) -> None:
         epoch = core.identity.epoch if core.identity is not None else -1
@@ -379,7 +379,7 @@ def test_what_a_user_is_told_is_what_the_coordinator_has_done(seed: int) -> None
             answer = coordinator.end(request) if draw.random() < 0.6 else None
             if answer is not None and draw.random() < 0.5:
                 core.on_ended(answer)
-                told.append((epoch, request.is_committed))
+                outcomes.append((epoch, request.is_committed))
                 return
             core.on_not_ended(NetworkError("lost"))
             request = end_of(core)
@@ -399,4 +399,4 @@ def test_what_a_user_is_told_is_what_the_coordinator_has_done(seed: int) -> None
                 end(core.begin_commit if call == "commit" else core.begin_abort)
         except (TransactionStateError, TransactionAbortedError):
             pass
-    assert coordinator.ends == dict(told)
+    assert coordinator.ends == dict(outcomes)

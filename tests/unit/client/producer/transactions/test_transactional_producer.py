@@ -447,8 +447,8 @@ def test_a_commit_that_a_close_turns_into_an_abort_is_told_so() -> None:
         commit = asyncio.ensure_future(producer.commit_transaction())
         await asyncio.sleep(0.5)
         await producer.close(timeout=2)
-        (told,) = await asyncio.gather(commit, return_exceptions=True)
-        assert isinstance(told, (TransactionAbortedError, ClientClosedError)), told
+        (error,) = await asyncio.gather(commit, return_exceptions=True)
+        assert isinstance(error, (TransactionAbortedError, ClientClosedError)), error
         assert stage.ends() == [(0, False)] and stage.committed() == []
 
     played(story)

@@ -86,8 +86,8 @@ def test_replica_that_the_broker_itself_tells_lost_is_lost() -> None:
     """It found an unfinished copy, whatever the leader believes."""
     cluster = last_member_that_never_heard()
     cluster.unheard_from = 0
-    told = (HostedReplicas(cluster.partition("t").topic_id, (0,), "dir-b"),)
-    cluster.start(1, log_dirs=("dir-a", "new"), lost_log_dirs=("dir-b",), replicas=told)
+    held = (HostedReplicas(cluster.partition("t").topic_id, (0,), "dir-b"),)
+    cluster.start(1, log_dirs=("dir-a", "new"), lost_log_dirs=("dir-b",), replicas=held)
     assert cluster.partition("t").log_lost
 
 

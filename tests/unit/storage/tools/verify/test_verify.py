@@ -367,24 +367,24 @@ def test_a_snapshot_that_a_start_does_not_use_is_a_warning(tmp_path: Path) -> No
     flip(orders / f"{14:020d}.snapshot", 5)
     assert [(found.severity, found.kind) for found in problems(data)] == [("warning", "snapshot")]
 
-    told = read_snapshot(OsFileSystem(), str(orders), 20)
-    assert told is not None
+    snapshot = read_snapshot(OsFileSystem(), str(orders), 20)
+    assert snapshot is not None
     (orders / f"{14:020d}.snapshot").write_bytes(good)
-    (orders / f"{25:020d}.snapshot").write_bytes(snapshot_content(told._replace(offset=25)))
+    (orders / f"{25:020d}.snapshot").write_bytes(snapshot_content(snapshot._replace(offset=25)))
     assert "the log ends at 20" in only(data).what
     (orders / f"{25:020d}.snapshot").unlink()
-    (orders / f"{20:020d}.snapshot").write_bytes(snapshot_content(told._replace(leader_epoch=1)))
+    (orders / f"{20:020d}.snapshot").write_bytes(snapshot_content(snapshot._replace(leader_epoch=1)))
     assert "does not have leader epoch 1" in only(data).what
 
 
 def test_a_snapshot_that_contradicts_the_batches_is_damage(tmp_path: Path) -> None:
     data = make_log_dir(tmp_path / "data", producers=2)
     path = data / "orders-0" / f"{14:020d}.snapshot"
-    told = read_snapshot(OsFileSystem(), str(path.parent), 14)
-    assert told is not None
-    entry = told.producers[1]
+    snapshot = read_snapshot(OsFileSystem(), str(path.parent), 14)
+    assert snapshot is not None
+    entry = snapshot.producers[1]
     for wrong in (entry._replace(batches=entry.batches[:-1]), entry._replace(epoch=3)):
-        path.write_bytes(snapshot_content(told._replace(producers={**told.producers, 1: wrong})))
+        path.write_bytes(snapshot_content(snapshot._replace(producers={**snapshot.producers, 1: wrong})))
         assert (only(data).severity, only(data).kind) == ("damage", "snapshot")
-    path.write_bytes(snapshot_content(told._replace(producers={0: told.producers[0]})))
+    path.write_bytes(snapshot_content(snapshot._replace(producers={0: snapshot.producers[0]})))
     assert problems(data) == [], "a producer that was silent for too long is forgotten"

@@ -66,17 +66,17 @@ def test_a_later_heartbeat_says_nothing_twice() -> None:
 
 @pytest.mark.parametrize("version", range(2))
 def test_an_assignment_is_told_only_when_there_is_a_new_one(version: int) -> None:
-    for told in (None, (), (messages.TopicIdPartitions(TOPIC, (0, 1), "t"),)):
+    for assigned in (None, (), (messages.TopicIdPartitions(TOPIC, (0, 1), "t"),)):
         plan = consumer_group_heartbeat(asked(version), request())
         next(plan)
-        answer = messages.ConsumerGroupHeartbeatResponse("m", 3, 5_000, told)
+        answer = messages.ConsumerGroupHeartbeatResponse("m", 3, 5_000, assigned)
         read = read_by_client(ended(plan, answer), version)
         assert (read.error_code, read.member_id, read.member_epoch, read.heartbeat_interval_ms) == (0, "m", 3, 5_000)
-        if told is None:
+        if assigned is None:
             assert read.assignment is None
         else:
             found = [(one.topic_id, tuple(one.partitions)) for one in read.assignment.topic_partitions]
-            assert found == [(one.topic_id, one.partitions) for one in told]
+            assert found == [(one.topic_id, one.partitions) for one in assigned]
 
 
 @pytest.mark.parametrize("version", range(2))

@@ -38,12 +38,12 @@ def test_a_client_is_told_of_the_broker_at_its_own_listener(version: int) -> Non
 def test_each_key_of_a_request_has_its_answer(version: int) -> None:
     plan = find(asked(version), request(version, "g", "h", "i"))
     assert first_ask(plan, "FindCoordinator").keys == ("g", "h", "i")
-    told = (
+    found = (
         FoundCoordinator("g", ME),
         FoundCoordinator("h", error=CoordinatorNotAvailableError("not yet")),
         FoundCoordinator("i", 99),
     )
-    read = read_by_client(ended(plan, FindCoordinatorResponse(told)), version).coordinators
+    read = read_by_client(ended(plan, FindCoordinatorResponse(found)), version).coordinators
     assert [(one.key, one.node_id, one.host, one.port, one.error_code) for one in read] == [
         ("g", ME, "kafka1", 9092, 0),
         ("h", -1, "", -1, NO_COORDINATOR),

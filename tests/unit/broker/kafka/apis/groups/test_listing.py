@@ -138,8 +138,8 @@ def test_many_groups_are_described_in_turns() -> None:
     assert len(first_ask(plan, "DescribeGroups").group_ids) == DESCRIBED_MAX
     some = tuple(messages.DescribedGroup(name, group_type=GroupType.CONSUMER) for name in names)
     assert plan.send(messages.DescribeGroupsResponse(some[:DESCRIBED_MAX])).body.group_ids == (names[-1],)
-    told = ended(plan, messages.DescribeGroupsResponse(some[DESCRIBED_MAX:]))
-    assert [one.group_id for one in told.groups] == names
+    answer = ended(plan, messages.DescribeGroupsResponse(some[DESCRIBED_MAX:]))
+    assert [one.group_id for one in answer.groups] == names
 
 
 @pytest.mark.parametrize("version", range(2))
@@ -171,12 +171,12 @@ def test_a_consumer_group_is_described_with_both_assignments(version: int) -> No
 def test_each_group_that_is_deleted_has_its_own_outcome(version: int) -> None:
     plan = listing.delete_groups(asked(version), DeleteGroupsRequest(groups_names=["g", "h", "i", "g"]))
     assert first_ask(plan, "DeleteGroups").group_ids == ("g", "h", "i")
-    told = (
+    answer = (
         messages.DeletedGroup("g"),
         messages.DeletedGroup("h", NonEmptyGroupError()),
         messages.DeletedGroup("i", GroupIdNotFoundError()),
     )
-    read = read_by_client(ended(plan, messages.DeleteGroupsResponse(told)), version).results
+    read = read_by_client(ended(plan, messages.DeleteGroupsResponse(answer)), version).results
     assert [(one.group_id, one.error_code) for one in read] == [("g", 0), ("h", 68), ("i", 69)]
 
 

@@ -80,10 +80,10 @@ def test_a_commit_of_each_version_has_an_outcome_for_each_partition(version: int
     )
     errors: tuple[ApiError | None, ...] = (None, OffsetMetadataTooLargeError(), None)
     results = zip(request.partitions, errors, strict=True)
-    told = messages.OffsetCommitResponse(
+    answer = messages.OffsetCommitResponse(
         tuple(messages.OffsetCommitResult(part.partition, error) for part, error in results)
     )
-    assert codes(ended(plan, told), version) == [
+    assert codes(ended(plan, answer), version) == [
         ("t", 0, 0),
         ("t", 9, 3),
         ("t", 1, 0),
@@ -140,8 +140,8 @@ def test_many_partitions_are_committed_in_turns() -> None:
     assert len(first_ask(plan, "OffsetCommit").partitions) == PARTITIONS_MAX
     second = plan.throw(UnknownMemberIdError())
     assert [part.offset for part in second.body.partitions] == [PARTITIONS_MAX]
-    told = ended(plan, messages.OffsetCommitResponse((messages.OffsetCommitResult(TopicPartition("t", 0)),)))
-    assert [code for _, _, code in codes(told, 9)] == [25] * PARTITIONS_MAX + [0]
+    answer = ended(plan, messages.OffsetCommitResponse((messages.OffsetCommitResult(TopicPartition("t", 0)),)))
+    assert [code for _, _, code in codes(answer, 9)] == [25] * PARTITIONS_MAX + [0]
 
 
 @pytest.mark.parametrize(("partitions", "shares"), [(1, True), (PARTITIONS_MAX, True), (PARTITIONS_MAX + 1, False)])
@@ -221,12 +221,12 @@ def test_each_of_many_groups_has_its_offsets_or_its_error(version: int) -> None:
         ("h", False, *member),
         ("i", True, *member),
     ]
-    told = (
+    answer = (
         messages.GroupOffsets("g", None, (found("t", 0, 5),)),
         messages.GroupOffsets("h", StaleMemberEpochError()),
         messages.GroupOffsets("i", None, (found("u", 0, 6), found("lost", 0, 1), found("t", 0, 7))),
     )
-    g, h, i = read_by_client(ended(plan, messages.OffsetFetchResponse(told)), version).groups
+    g, h, i = read_by_client(ended(plan, messages.OffsetFetchResponse(answer)), version).groups
     assert [(one.group_id, one.error_code) for one in (g, h, i)] == [("g", 0), ("h", 113), ("i", 0)]
     assert (offsets_of(g), offsets_of(h)) == ([("t", 0, 5, "here", 0)], [])
     lost = [] if version >= 10 else [("lost", 0, 1, "here", 0)]  # it has no id any more
@@ -236,8 +236,8 @@ def test_each_of_many_groups_has_its_offsets_or_its_error(version: int) -> None:
 def test_an_id_that_no_topic_has_is_told_so() -> None:
     plan = fetch(asked(10), asked_offsets(10, g={"gone": [0], "t": [0]}))
     assert first_ask(plan, "OffsetFetch").groups[0].partitions == (TopicPartition("t", 0),)
-    told = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, (found("t", 0, 5),)),))
-    (group,) = read_by_client(ended(plan, told), 10).groups
+    answer = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, (found("t", 0, 5),)),))
+    (group,) = read_by_client(ended(plan, answer), 10).groups
     assert offsets_of(group) == [("gone", 0, -1, "", 100), ("t", 0, 5, "here", 0)]
 
 
@@ -260,8 +260,8 @@ def test_an_error_of_a_whole_fetch_is_where_its_version_has_a_place(version: int
 def test_all_offsets_of_a_group(version: int) -> None:
     plan = fetch(asked(version), asked_offsets(version, g=None))
     assert first_ask(plan, "OffsetFetch").groups == (messages.OffsetFetchGroup("g", (), True),)
-    told = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, (found("t", 1, 5), found("t", 0, 4))),))
-    assert offsets_of(read_by_client(ended(plan, told), version)) == [("t", 1, 5, "here", 0), ("t", 0, 4, "here", 0)]
+    answer = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, (found("t", 1, 5), found("t", 0, 4))),))
+    assert offsets_of(read_by_client(ended(plan, answer), version)) == [("t", 1, 5, "here", 0), ("t", 0, 4, "here", 0)]
 
 
 def test_whether_offsets_must_be_stable_is_asked() -> None:
@@ -275,8 +275,8 @@ def test_beside_an_offset_that_a_transaction_may_change_is_one_by_which_librdkaf
     plan = fetch(asked(version), asked_offsets(version, g={"t": [0, 1]}))
     next(plan)
     pending = messages.OffsetFetchResult(TopicPartition("t", 0), UnstableOffsetCommitError("not decided yet"))
-    told = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, (pending, found("t", 1, 5))),))
-    read = read_by_client(ended(plan, told), version)
+    answer = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, (pending, found("t", 1, 5))),))
+    read = read_by_client(ended(plan, answer), version)
     group = read.groups[0] if version >= 8 else read
     assert offsets_of(group) == [("t", 0, -1000, "", 88), ("t", 1, 5, "here", 0)]
 
@@ -288,8 +288,8 @@ def test_many_partitions_and_groups_are_asked_for_in_turns() -> None:
     results = tuple(found("t", n, n) for n in range(ASKED_MAX))
     second = next_ask(plan, messages.OffsetFetchResponse((messages.GroupOffsets("g", None, results),)))
     assert [(one.group_id, len(one.partitions)) for one in second.groups] == [("g", 1), ("h", 1)]
-    told = (messages.GroupOffsets("g", None, (found("t", ASKED_MAX, 8),)), messages.GroupOffsets("h"))
-    g, h = ended(plan, messages.OffsetFetchResponse(told)).groups
+    answer = (messages.GroupOffsets("g", None, (found("t", ASKED_MAX, 8),)), messages.GroupOffsets("h"))
+    g, h = ended(plan, messages.OffsetFetchResponse(answer)).groups
     assert [part.committed_offset for part in g.topics[0].partitions] == [*range(ASKED_MAX), 8]
     assert [part.committed_offset for part in h.topics[0].partitions] == [-1]
     many = fetch(asked(9), asked_offsets(9, **{f"g{n}": None for n in range(NAMES_MAX + 1)}))
@@ -306,15 +306,15 @@ def test_an_answer_with_many_offsets_is_made_with_pauses_also_where_a_groups_nam
     )
     first_ask(plan, "OffsetFetch")
     results = tuple(found("t", n, n) for n in range(20 * PAUSED_EVERY))
-    told = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, results),))
-    assert pauses(plan, told) >= 3 * 20, "each is looked at three times"
+    answer = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, results),))
+    assert pauses(plan, answer) >= 3 * 20, "each is looked at three times"
 
 
 def test_many_groups_are_told_with_pauses() -> None:
     plan = fetch(asked(9), asked_offsets(9, **{f"g{n}": None for n in range(10 * PAUSED_EVERY)}))
     body = first_ask(plan, "OffsetFetch")
-    told = tuple(messages.GroupOffsets(one.group_id) for one in body.groups)
-    assert pauses(plan, messages.OffsetFetchResponse(told)) >= 9
+    answer = tuple(messages.GroupOffsets(one.group_id) for one in body.groups)
+    assert pauses(plan, messages.OffsetFetchResponse(answer)) >= 9
 
 
 # -- deletions ---------------------------------------------------------------------------------------------------------
@@ -336,11 +336,11 @@ def test_an_offset_is_deleted_where_nobody_reads_the_topic() -> None:
     plan = delete(asked(0), deletion(t=[0, 9], gone=[0], u=[0]))
     request = first_ask(plan, "OffsetDelete")
     assert request == messages.OffsetDeleteRequest("g", (TopicPartition("t", 0), TopicPartition("u", 0)))
-    told = (
+    response = (
         messages.OffsetDeleteResult(TopicPartition("t", 0), GroupSubscribedToTopicError()),
         messages.OffsetDeleteResult(TopicPartition("u", 0)),
     )
-    answer = ended(plan, messages.OffsetDeleteResponse(told))
+    answer = ended(plan, messages.OffsetDeleteResponse(response))
     assert codes(answer, 0) == [("t", 0, 86), ("t", 9, 3), ("gone", 0, 3), ("u", 0, 0)]
     assert answer.error_code == 0
 

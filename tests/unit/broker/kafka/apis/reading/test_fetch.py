@@ -91,7 +91,7 @@ class Client:
         return {"topic_id": self.ids.setdefault(name, topic.topic_id if topic is not None else self.node.ids.new_id())}
 
 
-def told(client: Client, answer: FetchResponse) -> dict[tuple[str, int], FetchResponsePartitionData]:
+def parts_of(client: Client, answer: FetchResponse) -> dict[tuple[str, int], FetchResponsePartitionData]:
     return {(client.name(topic), one.partition_index): one for topic in answer.responses for one in topic.partitions}
 
 
@@ -202,8 +202,8 @@ def test_without_a_session_all_that_is_asked_for_is_answered_each_time(node: Rea
     wanted = {"b": [part(), part(partition=1)], "a": [part(partition=1), part()]}
     for _ in range(3):
         answer = client.fetches(wanted)
-        assert list(told(client, answer)) == [("b", 0), ("b", 1), ("a", 1), ("a", 0)]
-        assert told(client, answer)["a", 1].records and answer.session_id == 0
+        assert list(parts_of(client, answer)) == [("b", 0), ("b", 1), ("a", 1), ("a", 0)]
+        assert parts_of(client, answer)["a", 1].records and answer.session_id == 0
     assert len({id(ask.session) for ask in node.asks}) == 1, "one session of the connection"
 
 
@@ -237,7 +237,7 @@ def test_a_batch_larger_than_the_answer_may_be_gets_through_alone(node: ReadingN
     for partition in (0, 1):
         node.produce("t", b"x" * 1000, partition=partition)
     client = Client(node, 11)
-    answer = told(client, client.fetches({"t": [part(), part(partition=1)]}, **limits))
+    answer = parts_of(client, client.fetches({"t": [part(), part(partition=1)]}, **limits))
     assert [bool(one.records) for one in answer.values()] == [True, False]
 
 
@@ -247,7 +247,7 @@ def test_a_batch_larger_than_its_partition_may_be_gets_through_if_it_is_the_firs
         node.produce("t", b"x" * 1000, partition=partition)
     client = Client(node, 11)
     wanted = [part(partition_max_bytes=0), part(partition=1, partition_max_bytes=10)]
-    answer = told(client, client.fetches({"t": wanted}))
+    answer = parts_of(client, client.fetches({"t": wanted}))
     assert [bool(one.records) for one in answer.values()] == [True, False]
 
 
@@ -291,7 +291,7 @@ def test_a_position_of_another_history_is_answered_with_where_it_leaves_this_one
 def test_a_topic_and_a_partition_that_do_not_exist_are_unknown(node: ReadingNode, version: int) -> None:
     node.create("t")
     client = Client(node, version)
-    answer = told(client, client.fetches({"t": [part(partition=9)], "gone": [part()]}))
+    answer = parts_of(client, client.fetches({"t": [part(partition=9)], "gone": [part()]}))
     unknown = UNKNOWN_ID if version >= 13 else UNKNOWN_TOPIC
     assert [one.error_code for one in answer.values()] == [unknown, unknown]
 
@@ -303,8 +303,10 @@ def test_a_partition_that_is_led_elsewhere_says_by_whom(node: ReadingNode, versi
     node.move("t", 2)
     client = Client(node, version)
     answer = client.fetches({"t": [part()], "other": [part()]})
-    assert [one.error_code for one in told(client, answer).values()] == [NOT_LEADER, NOT_LEADER]
-    leaders = [(one.current_leader.leader_id, one.current_leader.leader_epoch) for one in told(client, answer).values()]
+    assert [one.error_code for one in parts_of(client, answer).values()] == [NOT_LEADER, NOT_LEADER]
+    leaders = [
+        (one.current_leader.leader_id, one.current_leader.leader_epoch) for one in parts_of(client, answer).values()
+    ]
     nodes = [(n.node_id, n.host, n.port, n.rack) for n in answer.node_endpoints]
     if version < 16:
         assert (leaders, nodes) == ([(-1, -1)] * 2, [])
@@ -362,11 +364,11 @@ def test_a_session_answers_all_first_and_then_what_is_new(node: ReadingNode, ver
     client = Client(node, version)
     client.wants_session()
     first = client.fetches({"t": [part(partition=n) for n in range(3)]}, max_wait_ms=0)
-    assert len(told(client, first)) == 3 and first.session_id > 0
+    assert len(parts_of(client, first)) == 3 and first.session_id > 0
     assert client.fetches(max_wait_ms=0).responses == []
     node.produce("t", b"a", partition=1)
-    assert list(told(client, client.fetches())) == [("t", 1)]
-    assert list(told(client, client.fetches())) == [("t", 1)], "it has not said that it has them"
+    assert list(parts_of(client, client.fetches())) == [("t", 1)]
+    assert list(parts_of(client, client.fetches())) == [("t", 1)], "it has not said that it has them"
     client.fetches({"t": [part(1, partition=1)]}, max_wait_ms=0)
     assert client.fetches(max_wait_ms=0).responses == []
 
@@ -434,7 +436,7 @@ def test_a_session_ends_by_its_client_and_by_a_new_one(node: ReadingNode) -> Non
     assert client.sends({}, session_id=first, session_epoch=1).answer.error_code == 70
     client.epoch = -1
     last = client.sends({"t": [part()]}, max_wait_ms=0).answer
-    assert last.session_id == 0 and len(told(client, last)) == 1
+    assert last.session_id == 0 and len(parts_of(client, last)) == 1
     assert client.sends({}, session_id=second, session_epoch=1).answer.error_code == 70
     assert len(node.hosted[TopicPartition("t", 0)].watchers) == 1, "the connection's own session"
 
@@ -477,12 +479,12 @@ def test_a_node_without_memory_for_sessions_refuses_and_remembers_none(node: Rea
     if version >= 7:
         assert (answer.error_code, answer.session_id) == (7, 0)
     else:
-        assert {one.error_code for one in told(client, answer).values()} == {NOT_LEADER}
+        assert {one.error_code for one in parts_of(client, answer).values()} == {NOT_LEADER}
     client.connection.close()
     assert budget.statistics().used_bytes == 0
     client.connection = ConnectionMemory()
     answer = client.fetches({"t": [part(), part(partition=1)]}, max_wait_ms=0)
-    assert [one.error_code for one in told(client, answer).values()] == [0, 0]
+    assert [one.error_code for one in parts_of(client, answer).values()] == [0, 0]
 
 
 @pytest.mark.parametrize("version", [12, 13])
@@ -494,10 +496,10 @@ def test_a_topic_that_this_node_hears_of_later_is_served_in_its_session(node: Re
     hidden = node.hide("t")
     client.wants_session()
     unknown = UNKNOWN_ID if version >= 13 else UNKNOWN_TOPIC
-    assert told(client, client.fetches({"t": [part()]}))["t", 0].error_code == unknown
-    assert told(client, client.fetches(max_wait_ms=0))["t", 0].error_code == unknown, "told again"
+    assert parts_of(client, client.fetches({"t": [part()]}))["t", 0].error_code == unknown
+    assert parts_of(client, client.fetches(max_wait_ms=0))["t", 0].error_code == unknown, "told again"
     node.show(hidden)
-    answer = told(client, client.fetches())
+    answer = parts_of(client, client.fetches())
     assert list(answer) == [("t", 0)] and answer["t", 0].records
     assert client.fetches(forgets={"t": [0]}).session_id == 0
 
@@ -517,7 +519,7 @@ def test_a_topic_that_was_made_anew_is_served_by_its_name_and_not_by_the_old_id(
     assert only(by_id.fetches(max_wait_ms=0)).error_code == UNKNOWN_ID
     old_id, by_id.ids["t"] = by_id.ids["t"], new_id
     by_id.ids["old"] = old_id
-    answer = told(by_id, by_id.fetches({"t": [part()]}, forgets={"old": [0]}))
+    answer = parts_of(by_id, by_id.fetches({"t": [part()]}, forgets={"old": [0]}))
     assert list(answer) == [("t", 0)] and answer["t", 0].records
 
 

@@ -119,8 +119,8 @@ def test_answers_keep_the_order_of_the_request_and_each_has_its_own_error(node: 
     answers = asks(
         node, ("gone", 0, LATEST), ("t", 1, LATEST), ("elsewhere", 0, LATEST), ("t", 7, LATEST), ("t", 0, LATEST)
     )
-    told = [(one.partition_index, one.error_code, one.offset) for one in answers]
-    assert told == [
+    shown = [(one.partition_index, one.error_code, one.offset) for one in answers]
+    assert shown == [
         (0, UNKNOWN_TOPIC, -1),
         (1, 0, 0),
         (7, UNKNOWN_TOPIC, -1),

@@ -50,8 +50,8 @@ def test_an_epoch_that_the_log_does_not_know_has_no_end(node: ReadingNode, epoch
 
 @pytest.mark.parametrize(("current", "code"), [(EPOCH - 1, 74), (EPOCH + 1, 75), (EPOCH, 0)])
 def test_the_leader_epoch_of_the_client_is_checked(node: ReadingNode, current: int, code: int) -> None:
-    ((_, told, _, _),) = asks(node, ("t", 0, EPOCH), current=current)
-    assert told == code
+    ((_, given, _, _),) = asks(node, ("t", 0, EPOCH), current=current)
+    assert given == code
 
 
 def test_answers_keep_the_order_of_the_request_and_each_has_its_own_error(node: ReadingNode) -> None:
@@ -72,4 +72,4 @@ def test_a_client_before_version_3_says_nothing_of_itself(node: ReadingNode) -> 
 def test_more_partitions_than_one_request_of_the_node_has_are_asked_in_turns(node: ReadingNode) -> None:
     answers = asks(node, *(("t", n, EPOCH) for n in range(PORTION + 1)))
     assert [len(ask.body.partitions) for ask in node.asks] == [PORTION, 1]
-    assert [told[1] for told in answers] == [0, 0] + [UNKNOWN_TOPIC] * (PORTION - 1)
+    assert [found[1] for found in answers] == [0, 0] + [UNKNOWN_TOPIC] * (PORTION - 1)

@@ -40,12 +40,12 @@ def test_a_transaction_is_described_with_its_partitions_by_topic() -> None:
     body = schemas.DescribeTransactionsRequest(transactional_ids=["x", "gone", "elsewhere", "x"])
     plan = ROWS["DescribeTransactions"].plan(asked(0), body)
     assert first_ask(plan, "DescribeTransactions").transactional_ids == ("x", "gone", "elsewhere")
-    told = (
+    answer = (
         ONGOING,
         messages.TransactionDescription("gone", TransactionalIdNotFoundError()),
         messages.TransactionDescription("elsewhere", NotCoordinatorError()),
     )
-    read = read_by_client(ended(plan, messages.DescribeTransactionsResponse(told)), 0).transaction_states
+    read = read_by_client(ended(plan, messages.DescribeTransactionsResponse(answer)), 0).transaction_states
     assert [(one.transactional_id, one.error_code, one.transaction_state) for one in read] == [
         ("x", 0, "Ongoing"),
         ("gone", 105, ""),
@@ -90,8 +90,8 @@ def test_a_list_passes_its_filters_on(version: int, fields: dict[str, Any], asks
     body = read_by_client(schemas.ListTransactionsRequest(**fields), version)
     plan = ROWS["ListTransactions"].plan(asked(version), body)
     assert first_ask(plan, "ListTransactions") == messages.ListTransactionsRequest(**asks)
-    told = messages.ListTransactionsResponse((messages.TransactionListing("x", 7, "Ongoing"),), ("Odd",))
-    read = read_by_client(ended(plan, told), version)
+    answer = messages.ListTransactionsResponse((messages.TransactionListing("x", 7, "Ongoing"),), ("Odd",))
+    read = read_by_client(ended(plan, answer), version)
     assert [(one.transactional_id, one.producer_id, one.transaction_state) for one in read.transaction_states] == [
         ("x", 7, "Ongoing")
     ]

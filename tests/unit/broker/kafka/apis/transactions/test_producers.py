@@ -327,9 +327,9 @@ def test_an_error_of_a_commit_is_told_for_each_partition_as_the_version_knows_it
         body = committing(version, ("t", 0, 5), ("u", 0, 6))
         plan = plan_of("TxnOffsetCommit", version, body)
         next(plan)
-        told = [("t", 0, code), ("u", 0, code)]
-        assert codes_of(read_by_client(ended(plan, error), version)) == told
-        assert codes_of(refused("TxnOffsetCommit", version, body, error)) == told
+        expected = [("t", 0, code), ("u", 0, code)]
+        assert codes_of(read_by_client(ended(plan, error), version)) == expected
+        assert codes_of(refused("TxnOffsetCommit", version, body, error)) == expected
 
 
 def test_more_partitions_than_the_node_takes_at_once_are_committed_in_turns() -> None:
