@@ -1,54 +1,20 @@
-"""All messages that are declared: the requests and the responses by API key."""
+"""All messages that are declared: the requests and the responses by API key. Each module of this folder is looked
+through, so a new one is listed nowhere."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Final
 
-from broker.kafka.schemas import (
-    api_versions,
-    cluster,
-    configs,
-    delegation_tokens,
-    features,
-    fetch,
-    log_dirs,
-    metadata,
-    offsets,
-    produce,
-    producers,
-    quorum,
-    reassignments,
-    security,
-    topics,
-    transactions,
-)
-from broker.kafka.schemas.groups import classic, consumer, coordinators
-from broker.kafka.schemas.groups import offsets as group_offsets
+from broker.kafka import schemas
 from broker.kafka_codec.structs import facts_of
 
-_MODULES: Final[tuple[ModuleType, ...]] = (
-    api_versions,
-    classic,
-    cluster,
-    configs,
-    consumer,
-    coordinators,
-    delegation_tokens,
-    features,
-    fetch,
-    group_offsets,
-    log_dirs,
-    metadata,
-    offsets,
-    produce,
-    producers,
-    quorum,
-    reassignments,
-    security,
-    topics,
-    transactions,
-)
+
+def _modules() -> tuple[ModuleType, ...]:
+    found = (module.name for module in walk_packages(schemas.__path__, f"{schemas.__name__}."))
+    return tuple(import_module(name) for name in found if name != __name__)
 
 
 def _declared(module: ModuleType) -> list[type]:
@@ -61,7 +27,7 @@ def _by_key(suffix: str) -> dict[int, type]:
     return {key: one for key, one in ends if key is not None}
 
 
-MESSAGES: Final = tuple(message for module in _MODULES for message in _declared(module))
+MESSAGES: Final = tuple(message for module in _modules() for message in _declared(module))
 REQUESTS: Final = _by_key("Request")
 RESPONSES: Final = _by_key("Response")
 """The responses by API key, as `REQUESTS` has the requests."""
