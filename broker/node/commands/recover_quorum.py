@@ -67,10 +67,10 @@ def main(config_path: str, survivor_dir: str, lost_voters: str, dry_run: bool, a
                 step.do()
     lost_dirs = still_lost(config, survivor, fs)
     ids = f" --lost-log-dirs {','.join(lost_dirs)}" if lost_dirs else ""
-    told = {f"penstock node start --config {config_path}{ids}": "then start it once like this"}
+    commands = {f"penstock node start --config {config_path}{ids}": "then start it once like this"}
     if is_of_disks(config, survivor, fs):
-        told |= dict.fromkeys(commands_with_a_leader(survivor, lost), "then, once the quorum has a leader")
-    for command, when in told.items():
+        commands |= dict.fromkeys(commands_with_a_leader(survivor, lost), "then, once the quorum has a leader")
+    for command, when in commands.items():
         sys.stdout.write(json_line({"state": "next", "step": command}) if as_json else f"{when}: {command}\n")
     return 0
 

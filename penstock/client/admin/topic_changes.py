@@ -235,12 +235,12 @@ class TopicChanges:
         self, names: Collection[str], deadline_ms: int
     ) -> tuple[dict[str, TopicInfo], dict[str, ApiError | None]]:
         """The topics that have these names now, and the errors of those that do not exist."""
-        told = {topic.name: topic for topic in await self._cluster.list_topics(deadline_ms)}
+        listed = {topic.name: topic for topic in await self._cluster.list_topics(deadline_ms)}
         there: dict[str, TopicInfo] = {}
         errors: dict[str, ApiError | None] = {}
         for name in names:
             try:
-                there[name] = existing(name, [told[name]] if name in told else [])
+                there[name] = existing(name, [listed[name]] if name in listed else [])
             except ApiError as error:
                 errors[name] = error
         return there, errors

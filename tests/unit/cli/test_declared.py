@@ -251,15 +251,15 @@ topic = "t"
 host = "::ffff:10.0.0.7"
 """
     plan = plan_apply(read_declared("f", file.encode()), DeclaredState())
-    told = {
+    seen = {
         (DeclaredKind.ACLS, "User:a"): "there is no operation ClusterAction on a topic",
         (DeclaredKind.ACLS, "User:b"): "write the address '::ffff:10.0.0.7' as '10.0.0.7'",
         (DeclaredKind.ACLS, "Group:g"): "'Group:g' is no principal",
         (DeclaredKind.USERS, "ANONYMOUS"): "ANONYMOUS is who has shown no certificate",
         (DeclaredKind.USERS, "a\tb"): "a user's name must not have control characters",
     }
-    assert {(one.kind, one.name) for one in plan.impossible} == told.keys()
-    assert all(one.why.startswith(told[one.kind, one.name]) for one in plan.impossible)
+    assert {(one.kind, one.name) for one in plan.impossible} == seen.keys()
+    assert all(one.why.startswith(seen[one.kind, one.name]) for one in plan.impossible)
     assert [step.name for step in plan.steps] == ["good"]
 
 

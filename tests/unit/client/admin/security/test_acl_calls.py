@@ -60,7 +60,7 @@ def test_a_removal_that_was_refused_waits_for_nobody(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("answer", "expected"),
     [
         (CreateAclsResponse(()), None),
         (SecurityDisabledError("no authorizer"), None),
@@ -68,15 +68,15 @@ def test_a_removal_that_was_refused_waits_for_nobody(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_the_right_to_change_users_and_acls_is_asked_for_by_a_request_that_makes_nothing(
-    monkeypatch: pytest.MonkeyPatch, told: Any, expected: type[Exception] | None
+    monkeypatch: pytest.MonkeyPatch, answer: Any, expected: type[Exception] | None
 ) -> None:
     asked: list[Any] = []
 
     async def change(cluster: object, api: object, request: Any, deadline_ms: int) -> Any:
         asked.append(request)
-        if isinstance(told, Exception):
-            raise told
-        return told
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def begin() -> int:
         return DEADLINE_MS
