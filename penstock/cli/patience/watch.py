@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.cli.output import note
-from penstock.cli.patience.stall import WaitProgress, Stall
+from penstock.cli.patience.stall import Stall, WaitProgress
 from penstock.clock import SystemClock
 from penstock.errors import PenstockError
 

@@ -68,7 +68,7 @@ async def _described(cluster: ClusterClient, topics: Sequence[TopicInfo], deadli
         for first in range(0, len(names), NAMES_MAX)
     ]
     answers = await asyncio.gather(*(_ask(cluster, names, at, deadline_ms) for at, names in questions))
-    told = {
+    errors = {
         (topic.topic_id, p.partition, p.leader_id, p.leader_epoch): p.error
         for answer in answers
         for topic in answer or ()
@@ -77,7 +77,7 @@ async def _described(cluster: ClusterClient, topics: Sequence[TopicInfo], deadli
     }
 
     def with_error(topic: TopicInfo, p: PartitionInfo) -> PartitionInfo:
-        return replace(p, error=p.error or told.get((topic.topic_id, p.partition, p.leader_id, p.leader_epoch)))
+        return replace(p, error=p.error or errors.get((topic.topic_id, p.partition, p.leader_id, p.leader_epoch)))
 
     return [
         description(replace(topic, partitions=tuple(with_error(topic, p) for p in topic.partitions)))

@@ -111,7 +111,7 @@ class Provider:
         }
         tokens = await self._ask_tokens(asked)
         if not tokens.id_token:
-            raise ProviderAwayError(self._told("gives no ID token; the scope openid must be asked for"))
+            raise ProviderAwayError(self._fault("gives no ID token; the scope openid must be asked for"))
         return tokens, await self._identity(tokens.id_token, login.nonce)
 
     async def renewed(self, tokens: GrantedTokens, identity: PersonOfToken) -> GrantedTokens:
@@ -145,13 +145,13 @@ class Provider:
     def _checked(self, found: Mapping[str, Any] | None) -> Description:
         """The description; ProviderAwayError for one that is of another issuer, or leads where no secret should go."""
         if found is None or found.get("issuer") != self.settings.issuer:
-            raise ProviderAwayError(self._told("describes another issuer, or nothing"))
+            raise ProviderAwayError(self._fault("describes another issuer, or nothing"))
         urls = [found.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
         if not all(isinstance(url, str) and is_safe_url(url) for url in urls):
-            raise ProviderAwayError(self._told("describes an endpoint that is missing, or is not https://"))
+            raise ProviderAwayError(self._fault("describes an endpoint that is missing, or is not https://"))
         challenges = found.get("code_challenge_methods_supported", ["S256"])
         if not isinstance(challenges, list) or "S256" not in challenges:
-            raise ProviderAwayError(self._told("does not know PKCE (S256), which the console needs"))
+            raise ProviderAwayError(self._fault("does not know PKCE (S256), which the console needs"))
         methods = found.get("token_endpoint_auth_methods_supported", [BASIC])
         known = tuple(one for one in methods if isinstance(one, str)) if isinstance(methods, list) else ()
         names_itself = found.get("authorization_response_iss_parameter_supported") is True
@@ -164,7 +164,7 @@ class Provider:
             try:
                 self._keys = self._now_ms(), read_key_set(data)
             except ConfigError as error:
-                raise ProviderAwayError(self._told(f"has no keys that can be used: {error}")) from None
+                raise ProviderAwayError(self._fault(f"has no keys that can be used: {error}")) from None
         return self._keys[1]
 
     async def _ask_tokens(self, asked: Mapping[str, str]) -> GrantedTokens:
@@ -177,13 +177,13 @@ class Provider:
             headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         found = _read_object(await self._answer("POST", described.token_endpoint, form, headers))
         if found is None:
-            raise ProviderAwayError(self._told("answers for tokens with something that is no JSON object"))
+            raise ProviderAwayError(self._fault("answers for tokens with something that is no JSON object"))
         kind, access, refresh, identity = (
             found.get(name, "") for name in ("token_type", "access_token", "refresh_token", "id_token")
         )
         texts = (kind, access, refresh, identity)
         if not all(isinstance(one, str) for one in texts) or kind.lower() != "bearer" or not is_token(access):
-            raise ProviderAwayError(self._told("gives no access token that brokers could take"))
+            raise ProviderAwayError(self._fault("gives no access token that brokers could take"))
         life = found.get("expires_in")
         life_s = life if isinstance(life, int) and not isinstance(life, bool) and life > 0 else LIFE_S_USUAL
         return GrantedTokens(access, refresh, identity, min(life_s, LIFE_S_MAX))
@@ -209,18 +209,18 @@ class Provider:
                 async for part in answer.aiter_bytes():
                     body += part
                     if len(body) > bytes_max:
-                        raise ProviderAwayError(self._told(f"answers with more than {bytes_max} bytes"))
+                        raise ProviderAwayError(self._fault(f"answers with more than {bytes_max} bytes"))
         except (httpx.HTTPError, TimeoutError, OSError) as error:
-            raise ProviderAwayError(self._told(f"does not answer ({type(error).__name__})")) from None
+            raise ProviderAwayError(self._fault(f"does not answer ({type(error).__name__})")) from None
         if answer.status_code == 200:
             return bytes(body)
         found = _read_object(bytes(body)) if form is not None and answer.status_code in (400, 401) else None
         code = found.get("error") if found is not None else None
         if isinstance(code, str):
             raise OpenIdRefusedError(f"the identity provider refuses the log-in: {provider_word(code)}")
-        raise ProviderAwayError(self._told(f"answers {answer.status_code}"))
+        raise ProviderAwayError(self._fault(f"answers {answer.status_code}"))
 
-    def _told(self, what: str) -> str:
+    def _fault(self, what: str) -> str:
         return f"the identity provider {self.settings.issuer} {what}"
 
     def __repr__(self) -> str:

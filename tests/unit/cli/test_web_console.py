@@ -129,7 +129,7 @@ def test_an_identity_provider_is_that_of_the_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("issuer", "client_id", "wishes", "told"),
+    ("issuer", "client_id", "wishes", "message"),
     [
         ("", "console", OpenIdWishes(), "--openid-issuer is missing"),
         ("", "", OpenIdWishes(audience="a"), "--openid-issuer is missing"),
@@ -140,7 +140,7 @@ def test_an_identity_provider_is_that_of_the_options(tmp_path: Path) -> None:
     ],
 )
 def test_options_of_a_provider_that_do_not_go_together_are_refused(
-    issuer: str, client_id: str, wishes: OpenIdWishes, told: str
+    issuer: str, client_id: str, wishes: OpenIdWishes, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         openid_settings(issuer, client_id, None, wishes)

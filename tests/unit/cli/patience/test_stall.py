@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from penstock.cli.patience import waits
-from penstock.cli.patience.stall import PATIENCE_MS, WaitProgress, Stall
+from penstock.cli.patience.stall import PATIENCE_MS, Stall, WaitProgress
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import Reasons, described_trouble, patience
 from penstock.client.admin.admin_types import BrokerInfo, ClusterInfo, NodeStanding

@@ -265,15 +265,13 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("told", "attack"), [(told, attack) for told, attacks in REFUSALS.items() for attack in attacks]
-)
+@pytest.mark.parametrize(("why", "attack"), [(why, attack) for why, attacks in REFUSALS.items() for attack in attacks])
 def test_an_answer_that_is_not_of_this_log_in_is_refused(
-    provider: IdentityProvider, told: str, attack: Callable[[Stage], Coroutine[Any, Any, httpx.Response]]
+    provider: IdentityProvider, why: str, attack: Callable[[Stage], Coroutine[Any, Any, httpx.Response]]
 ) -> None:
     async def story(stage: Stage) -> None:
         answer = await attack(stage)
-        assert answer.status_code == 401 and told in alert_of(answer), answer.text
+        assert answer.status_code == 401 and why in alert_of(answer), answer.text
         assert "<b>" not in answer.text and await stage.user() == ""
 
     on_stage(provider, story)
@@ -323,13 +321,13 @@ ID_TOKENS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("told", ID_TOKENS)
-def test_an_id_token_that_does_not_count_logs_nobody_in(provider: IdentityProvider, told: str) -> None:
-    provider.lies = ID_TOKENS[told]
+@pytest.mark.parametrize("why", ID_TOKENS)
+def test_an_id_token_that_does_not_count_logs_nobody_in(provider: IdentityProvider, why: str) -> None:
+    provider.lies = ID_TOKENS[why]
 
     async def story(stage: Stage) -> None:
         answer = await stage.log_in()
-        assert answer.status_code == 401 and told.strip() in alert_of(answer), alert_of(answer)
+        assert answer.status_code == 401 and why.strip() in alert_of(answer), alert_of(answer)
         assert await stage.user() == ""
 
     on_stage(provider, story)
@@ -355,18 +353,18 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 }
 
 
-@pytest.mark.parametrize("told", BROKEN)
+@pytest.mark.parametrize("why", BROKEN)
 def test_a_provider_that_lies_or_fails_costs_a_log_in_and_is_asked_again_later(
-    provider: IdentityProvider, told: str
+    provider: IdentityProvider, why: str
 ) -> None:
-    provider.lies, provider.statuses = BROKEN[told]
+    provider.lies, provider.statuses = BROKEN[why]
 
     async def story(stage: Stage) -> None:
         begun = await stage.get("/login/openid")
         answer = begun
         if begun.status_code == 303:
             answer = await stage.get(await stage.answered(begun.headers["location"]))
-        assert answer.status_code == 503 and told.strip() in alert_of(answer), answer.text
+        assert answer.status_code == 503 and why.strip() in alert_of(answer), answer.text
         assert 'name="password"' in answer.text, "a password still does"
         provider.lies, provider.statuses = {}, {}
         await stage.log_in()

@@ -10,7 +10,7 @@ from tests.support.console_pages import view_of
 
 
 @pytest.mark.parametrize(
-    ("by", "told"),
+    ("by", "expected"),
     [
         (",".join(["leaders"] * 10_000), "a goal is given twice"),
         ("leaders,leaders", "a goal is given twice"),
@@ -20,7 +20,7 @@ from tests.support.console_pages import view_of
         ("x" * 10_000, "'" + "x" * 64 + "' must be one of"),
     ],
 )
-def test_goals_that_are_repeated_or_unknown_are_refused_before_anything_is_asked(by: str, told: str) -> None:
-    with pytest.raises(FieldError, match=f"^by: {told}") as failure:
+def test_goals_that_are_repeated_or_unknown_are_refused_before_anything_is_asked(by: str, expected: str) -> None:
+    with pytest.raises(FieldError, match=f"^by: {expected}") as failure:
         view_of(show_plan, object(), by=by)
     assert len(str(failure.value)) < 200
