@@ -66,7 +66,7 @@ class Town:
         ):
             consumer.subscribe([self.orders])
             number = 0
-            while not self.stop.wait(0.02):
+            while not self.stop.wait(0.1):
                 number += 1
                 producer.send(self.orders, HOSTILE.encode(), key=b"key %d" % number, headers=[(HOSTILE, b"\xff")])
                 consumer.poll(timeout_ms=1)

@@ -35,7 +35,7 @@ def place() -> Iterator[Place]:
 
 def test_hostile_arguments_end_in_one_line_and_a_documented_exit_code(place: Place) -> None:
     slow = {"produce", "delete-records"}  # a topic that does not exist is waited for
-    count = usually(80, long=240)
+    count = usually(50, long=240)
     cases = [case for case in drawn(place, 1, count) if not slow & {*case.path} and "--bootstrap" not in case.what]
     assert len(cases) > count / 3
     assert {str(case): trouble for case in cases if (trouble := run(case, place))} == {}
