@@ -34,6 +34,9 @@ TIMED_OUT, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID = 7, 3, 100
 MAY_COME = ELSEWHERE | OUT | {REBALANCES, UNRELEASED_INSTANCE, STALE_EPOCH, TIMED_OUT, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID}
 SESSION_MS, REBALANCE_MS = 2_500, 3_000
 WAIT_MS, READ_SECONDS, FETCH_BYTES = 20, 1.0, 20_000
+LAST_PAUSE_S = 0.05
+"""The longest pause once nobody writes any more. A fetch ends with its segment: with small segments, a slow member that
+comes late would need minutes for what is there."""
 LEAVE_SHARE, DIE_SHARE, STILL_SHARE, COMMIT_SHARE, LATE_SHARE = 0.01, 0.01, 0.008, 0.5, 0.4
 SLOW_SHARE, SLOW_SECONDS = 0.3, 0.4
 """So many times it takes up to so long to give partitions up."""
@@ -114,7 +117,7 @@ class Member:
         except Broken:
             self.coordinator.forget()
             await self.client.pause()
-        await asyncio.sleep(self.plan.pause_s)
+        await asyncio.sleep(min(self.plan.pause_s, LAST_PAUSE_S) if self.clients.is_over else self.plan.pause_s)
 
     async def _maybe_do_something(self) -> None:
         """Not while the cluster is mended: then the group is to be stable."""
