@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.connections.listener_limits import ListenerLimits
@@ -38,9 +38,9 @@ class AcceptGuard:
         self._rates = (CreationRate(limits.creation_rate_max), shared.rate)
         self._networks: Counter[str] = Counter()
         """The connections of each network, proven or not."""
-        self._others: dict[str, dict[Endpoint, None]] = {}
-        """The connections by which nobody has proved an identity, by network; the oldest first."""
-        self._proven: dict[str, dict[Endpoint, None]] = {}
+        self._others = _Owners()
+        """The connections by which nobody has proved an identity, by network."""
+        self._proven = _Owners()
         """The others, by principal."""
         self._principal_of: dict[Endpoint, str] = {}
         self._over_limit = self._over_rate = self._stalled = self._strangers = self._unsecured = 0
@@ -63,39 +63,37 @@ class AcceptGuard:
         if more.others > allowed.others:
             admission = Admission(self._least_of_others(peer, network), "max.connections")
         elif more.proven > allowed.proven:
-            largest: dict[Endpoint, None] = max(self._proven.values(), key=len)
-            admission = Admission(next(reversed(largest)), "max.connections")
+            admission = Admission(next(reversed(self._proven.largest())), "max.connections")
         if admission.cut is not None:
             self._over_limit += 1
             self.gone(admission.cut)
         if admission.cut != peer:
             self._networks[network] += 1
-            self._others.setdefault(network, {})[peer] = None
+            self._others.add(network, peer)
         self._shared.note(self._count())
         return admission
 
     def _least_of_others(self, peer: Endpoint, network: str) -> Endpoint:
         """The youngest of the network with the most; the newcomer, unless its network has less than that."""
-        own = self._others.get(network, {})
-        largest = max(self._others.values(), key=len, default=own)
+        own, largest = self._others.of(network), self._others.largest()
         return peer if len(largest) <= len(own) + 1 else next(reversed(largest))
 
     def proved(self, peer: Endpoint, principal: str) -> None:
         """The caller of a connection has proved to be that principal."""
         network = network_of(peer.host)
-        if peer in self._others.get(network, ()):
-            _take(self._others, network, peer)
+        if peer in self._others.of(network):
+            self._others.remove(network, peer)
             self._principal_of[peer] = principal
-            self._proven.setdefault(principal, {})[peer] = None
+            self._proven.add(principal, peer)
             self._shared.note(self._count())
 
     def gone(self, peer: Endpoint) -> None:
         """A connection has ended. Nothing happens if it did not count."""
         network, principal = network_of(peer.host), self._principal_of.pop(peer, None)
         if principal is not None:
-            _take(self._proven, principal, peer)
-        elif peer in self._others.get(network, ()):
-            _take(self._others, network, peer)
+            self._proven.remove(principal, peer)
+        elif peer in self._others.of(network):
+            self._others.remove(network, peer)
         else:
             return
         self._networks[network] -= 1
@@ -104,8 +102,7 @@ class AcceptGuard:
         self._shared.note(self._count())
 
     def _count(self) -> Count:
-        proven = len(self._principal_of)
-        return Count(self._networks.total() - proven, proven)
+        return Count(self._others.count, self._proven.count)
 
     def stalled(self, writing_since_ms: Mapping[Endpoint, int], now_ms: int) -> set[Endpoint]:
         """The connections whose answer has been under way for too long, and moved by no byte."""
@@ -130,7 +127,49 @@ class AcceptGuard:
         return f"AcceptGuard({self._count().total} of {self._limits.connections_max} connections)"
 
 
-def _take(owners: dict[str, dict[Endpoint, None]], owner: str, peer: Endpoint) -> None:
-    del owners[owner][peer]
-    if not owners[owner]:
-        del owners[owner]
+_NO_PEERS: Final[dict[Endpoint, None]] = {}
+
+
+class _Owners:
+    """Connections by their owners, each one's oldest first. A flood of connections may come from thousands of networks,
+    so to find the owner of most takes no look at all of them."""
+
+    def __init__(self) -> None:
+        self.count = self._most = 0
+        self._of: dict[str, dict[Endpoint, None]] = {}
+        self._by_size: dict[int, dict[str, None]] = {}
+        """The owners of as many connections."""
+
+    def of(self, owner: str) -> Mapping[Endpoint, None]:
+        return self._of.get(owner, _NO_PEERS)
+
+    def largest(self) -> dict[Endpoint, None]:
+        """The connections of an owner that has most."""
+        return self._of[next(iter(self._by_size[self._most]))] if self._most else _NO_PEERS
+
+    def add(self, owner: str, peer: Endpoint) -> None:
+        peers = self._of.setdefault(owner, {})
+        before = len(peers)
+        peers[peer] = None
+        self._resized(owner, before, len(peers))
+
+    def remove(self, owner: str, peer: Endpoint) -> None:
+        peers = self._of[owner]
+        before = len(peers)
+        del peers[peer]
+        if not peers:
+            del self._of[owner]
+        self._resized(owner, before, len(peers))
+
+    def _resized(self, owner: str, before: int, now: int) -> None:
+        if now == before:
+            return
+        self.count += now - before
+        if now:
+            self._by_size.setdefault(now, {})[owner] = None
+            self._most = max(self._most, now)
+        if before:
+            del self._by_size[before][owner]
+            if not self._by_size[before]:
+                del self._by_size[before]
+                self._most = now if self._most == before else self._most

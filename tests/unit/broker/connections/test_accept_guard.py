@@ -3,7 +3,11 @@ keeps no other one out."""
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from dataclasses import replace
+
+import pytest
 
 from broker.connections.accept_guard import STAYS, AcceptGuard
 from broker.connections.listener_limits import ListenerLimits
@@ -106,3 +110,38 @@ def test_a_proof_of_a_connection_that_has_gone_counts_for_nothing() -> None:
     one = guard()
     one.proved(Endpoint("a", 1), "User:anna")
     assert one.statistics().open == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_always_one_with_the_most_that_gives_way(seed: int) -> None:
+    """However they come, prove an identity, and go."""
+    rng, limits = random.Random(seed), replace(LIMITS, connections_max=40, connections_max_per_ip=30)
+    one = guard(limits)
+    others: dict[Endpoint, str] = {}
+    proven: dict[Endpoint, str] = {}
+    gave_way = 0
+    for port in range(3_000):
+        if rng.random() < 0.5 or not others:
+            peer = Endpoint(f"10.0.0.{rng.randrange(20)}", port)
+            before = Counter(others.values())
+            before[peer.host] += 1
+            cut, others[peer] = one.came(peer, port * 1_000).cut, peer.host
+            owner = others.pop(cut, "") if cut is not None else ""
+            if owner:
+                gave_way += 1
+                assert before[owner] == max(before.values()) or owner == peer.host, (owner, before)
+            elif cut is not None:
+                principals = Counter(proven.values())
+                assert principals[proven.pop(cut)] == max(principals.values())
+        elif rng.random() < 0.3:
+            peer = rng.choice(list(others))
+            del others[peer]
+            proven[peer] = f"User:{rng.randrange(5)}"
+            one.proved(peer, proven[peer])
+        else:
+            of = rng.choice([some for some in (others, proven) if some])
+            peer = rng.choice(list(of))
+            del of[peer]
+            one.gone(peer)
+        assert one.statistics().open == len(others) + len(proven)
+    assert gave_way > 50
