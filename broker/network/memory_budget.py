@@ -21,12 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.network.budget_shares import BudgetShares
+from broker.network.budget_shares import BudgetShares, WaitingParties
 from penstock.addresses import network_of
 from penstock.metric_fields import counter, gauge, measured
 
-ABOVE_SHARE: Final = 8
-"""Divides the budget: a lease larger than this part does not wait until as much is free."""
 OVERTAKEN_MAX: Final = 64
 """The leases that may begin while another one waits for room; then none that takes some begins before it."""
 
@@ -165,8 +163,7 @@ class MemoryBudget:
         self.shares = BudgetShares(bytes_max, stream_share)
         self._pauses = self._waiting = 0
         self._parties: dict[str, _Party] = {}
-        self._turns: dict[str, _Party] = {}
-        """Parties with streams that wait, in the order of their turns."""
+        self._turns: WaitingParties[_Party] = WaitingParties(self.shares)
         self.top: Lease | None = None
         """The one lease that was let in above the limits."""
         self._overtaken = 0
@@ -192,7 +189,7 @@ class MemoryBudget:
         party, shares, is_late = account.party, self.shares, self._overtaken >= OVERTAKEN_MAX
         return (
             not (first and (party.waiting or party.growing))
-            and not (first and is_late and any(map(self._waits_for_others, self._turns.values())))
+            and not (first and is_late and any(map(self._waits_for_others, self._turns)))
             and shares.stream_fits(account, size - without, without)
             and shares.party_fits(party, size - without, without)
             and (shares.fits(party, first - without, without) or shares.used == without)
@@ -226,18 +223,19 @@ class MemoryBudget:
         if waiter is not None and self.shares.stream_fits(account, waiter.size):
             account.waiter = None
             party.waiting.append(waiter)
-            self._turns.setdefault(party.name, party)
+        if party.waiting or party.growing:
+            self._turns.note(party)
         if self._turns:
             self._grant()
         self._maybe_forget(party)
 
     def others_wait(self, account: Account) -> bool:
         """True if another party waits for room, and not for a share of its own that is in use."""
-        return any(p is not account.party and (p.growing or self._waits_for_others(p)) for p in self._turns.values())
+        return any(p is not account.party and (p.growing or self._waits_for_others(p)) for p in self._turns)
 
     def lacking(self) -> dict[str, int]:
         """The parties with little that wait, and for how many bytes of a lease, their floor at most."""
-        first = {p.name: (p.growing or p.waiting)[0] for p in self._turns.values() if self._has_little(p)}
+        first = {p.name: (p.growing or p.waiting)[0] for p in self._turns if self._has_little(p)}
         rest = {name: one.lease.announced - one.lease.size if one.lease else one.size for name, one in first.items()}
         return {name: min(size, self.shares.floor) for name, size in rest.items()}
 
@@ -261,7 +259,7 @@ class MemoryBudget:
         self._waiting += 1
         queue.append(waiter)
         party = waiter.account.party
-        self._turns.setdefault(party.name, party)
+        self._turns.note(party)
         self._grant()
         waiter.granted = granted
         if at_once:
@@ -282,18 +280,20 @@ class MemoryBudget:
 
     def _grant_in_turn(self) -> None:
         passed_over = 0
-        while passed_over < len(self._turns):
-            party = next(iter(self._turns.values()))
+        while self._turns.may_fit and passed_over < len(self._turns):
+            party = self._turns.first()
             if self._first_fits(party):
                 passed_over = 0
             elif self._overtaken >= OVERTAKEN_MAX and self._waits_for_others(party):
                 return  # its turn goes to no other
             else:
                 passed_over += 1
-            self._turns[party.name] = self._turns.pop(party.name)
+            self._turns.to_end(party)
             if not passed_over:
                 self._overtaken = 0
                 self._grant_first(party)
+        if passed_over:
+            self._turns.nobody_fits()
 
     def _first_fits(self, party: _Party) -> bool:
         shares = self.shares
@@ -314,23 +314,24 @@ class MemoryBudget:
 
     def _let_one_in(self) -> bool:
         """True if a lease was let in before its turn: one of nothing, or above the limits one that must not wait."""
-        large, is_late = self.shares.bytes_max // ABOVE_SHARE, self._overtaken >= OVERTAKEN_MAX
-        for party in self._turns.values():
-            first = (party.growing or party.waiting)[0]
-            is_large = first.more > large and self.shares.party_fits(party, first.size)
-            must_not_wait = party.growing or is_large or (is_late and self._waits_for_others(party))
-            is_nothing = not first.more and self._first_fits(party)
+        turns, is_late = self._turns, self._overtaken >= OVERTAKEN_MAX
+        if not turns.may_fit and (self.top is not None or not (turns.may_be_urgent or is_late)):
+            return False
+        for party in turns:
+            must_not_wait = turns.is_urgent(party) or (is_late and self._waits_for_others(party))
+            is_nothing = not (party.growing or party.waiting)[0].more and self._first_fits(party)
             if is_nothing or (must_not_wait and self.top is None):
-                self._turns[party.name] = self._turns.pop(party.name)
+                turns.to_end(party)
                 self._grant_first(party, above=not is_nothing)
                 return True
+        if self.top is None:
+            turns.nobody_is_urgent()
         return False
 
     def _grant_first(self, party: _Party, *, above: bool = False) -> None:
         queue = party.growing or party.waiting
         waiter = queue.popleft()
-        if not (party.growing or party.waiting):
-            del self._turns[party.name]
+        self._turns.note(party)
         self._waiting -= 1
         lease = waiter.lease or self.taken(waiter.account, waiter.size, waiter.more)
         if waiter.lease is not None:
@@ -371,8 +372,7 @@ class MemoryBudget:
 
     def _went(self, party: _Party) -> None:
         """Some of its streams wait no more."""
-        if not (party.waiting or party.growing):
-            self._turns.pop(party.name, None)
+        self._turns.note(party)
         self._grant()
 
     def statistics(self) -> MemoryStatistics:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from broker.apis.fetch_sessions.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSession, SessionMemory
+from broker.network.budget_shares import ABOVE_SHARE
 from broker.network.failed_requests import FailedRequests
-from broker.network.memory_budget import ABOVE_SHARE, MemoryBudget
+from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
