@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from broker.kafka.apis import describe_topic_partitions
+from broker.kafka.parts import PlanParts
+from broker.kafka.plan import PAUSE, PAUSED_EVERY, Asked
 from broker.kafka.schemas.metadata import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestTopicRequest,
     DescribeTopicPartitionsResponse,
 )
+from broker.network.request_channel import Caller
+from penstock.messages.security.acls import Operation, ResourceType
+from tests.support.sinks import CALLER
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
 
 KEY = 75
@@ -132,3 +138,25 @@ def test_a_topic_that_grows_while_it_is_asked_for_goes_on_in_the_next_page() -> 
 def test_a_cursor_that_fits_no_topic_is_refused(cursor: Cursor) -> None:
     answer = some_topics().call(KEY, asking("a", "b", cursor=cursor), 0)
     assert [(t.name, t.error_code) for t in answer.topics] == [("a", 42), ("b", 42)]
+
+
+@pytest.mark.parametrize("seen", ((), ("t0499", "t0500")))
+def test_many_topics_are_looked_at_in_pieces_whoever_asks(seen: tuple[str, ...]) -> None:
+    """A request of no element, by a caller that sees few topics, has as many rights to be looked at."""
+    topics = {f"t{n:04}": SimpleNamespace(partitions={0: None}) for n in range(1_000)}
+    looked_at: list[str] = []
+
+    def may(caller: Caller, operation: Operation, resource: ResourceType, name: str) -> bool:
+        looked_at.append(name)
+        return name in seen
+
+    image = SimpleNamespace(topics_by_name=topics, topic=topics.get)
+    parts = cast(PlanParts, SimpleNamespace(image=lambda: image, rights=SimpleNamespace(may=may)))
+    body = asking(response_partition_limit=1, cursor=Cursor(topic_name="t0100", partition_index=0))
+    plan = describe_topic_partitions.describe_topic_partitions(parts, Asked(0, CALLER), body)
+    most = before = 0
+    while (ask := next(plan)) is PAUSE:
+        most, before = max(most, len(looked_at) - before), len(looked_at)
+    assert ask.body.topics == seen[:1]
+    assert looked_at == sorted(topics)[100 : 501 if seen else 1_000]
+    assert 0 < most <= PAUSED_EVERY
