@@ -18,7 +18,7 @@ SEEDS = usually((2, 18), long=range(24))
 """Each takes some seconds of a processor. The rare stories are told by campaigns, and on purpose (mutants/)."""
 SECONDS = 15.0
 """Half of a campaign's."""
-RUN_TWICE = 4, 18
+RUN_TWICE = usually((2, 18), long=(4, 18))
 RUN_S = usually(2.0, long=4.0)
 
 

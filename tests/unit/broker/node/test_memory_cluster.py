@@ -218,9 +218,9 @@ def audited(hash_seed: str) -> tuple[str, list[str]]:
 
 
 def test_a_whole_cluster_takes_nothing_of_the_machine_and_tells_the_same_in_every_process() -> None:
-    found, reached = audited("1")
+    found, reached = audited("2" if os.environ.get("PYTHONHASHSEED") == "1" else "1")
     assert reached == []
-    assert audited("2") == (found, reached)
+    assert found == repr(sorted(run_in_memory(5, story).items()))
 
 
 def test_a_seed_is_a_whole_story() -> None:
