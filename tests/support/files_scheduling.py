@@ -21,7 +21,10 @@ RUNS_AT_LEAST = 2
 
 
 class FilesScheduling(LoadScopeScheduling):
-    """A worker gets a whole file, in the order in which the files were collected.
+    """A worker gets a whole file, in the order in which the files were collected; the last worker, from the end.
+
+    Files of real processes come first, and wait for half of their time. Those at the end use a processor all the time,
+    so that neither kind is alone: what waits leaves its processor to what does not.
 
     A worker that dies (a crash of the interpreter) fails the test that it ran; the rest of its files goes to others.
     xdist 3.8 gives them its finished files, too; a worker that gets one of these waits for ever, and so does the run.
@@ -61,7 +64,8 @@ class FilesScheduling(LoadScopeScheduling):
     def _assign_work_unit(self, node: WorkerController) -> None:
         if not self._places:
             self._places = {test: place for place, test in enumerate(self.registered_collections[node])}
-        file, tests = self.workqueue.popitem(last=False)
+        nodes = self.nodes
+        file, tests = self.workqueue.popitem(last=len(nodes) > 1 and node is nodes[-1])
         self.assigned_work[node][file] = tests
         node.send_runtest_some([self._places[test] for test in tests])
 
