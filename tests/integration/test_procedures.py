@@ -134,9 +134,9 @@ def test_lose_a_quorum_of_disks_for_good(cluster: Cluster, tmp_path: Path) -> No
         before = {voter.node_id: voter.directory_id for voter in admin.describe_quorum().voters}
     cluster.stop(2)
     file = cluster.config_path(2)
-    voters = re.compile(r'^"controller.quorum.voters" = .*$', re.MULTILINE)
+    voters = re.compile(r"^controller\.quorum\.voters = .*$", re.MULTILINE)
     addresses = re.findall(r"@([^\"]+)", voters.findall(file.read_text())[0])
-    file.write_text(voters.sub(f'"controller.quorum.bootstrap.servers" = {json.dumps(addresses)}', file.read_text()))
+    file.write_text(voters.sub(f"controller.quorum.bootstrap.servers = {json.dumps(addresses)}", file.read_text()))
     lose_disks(cluster, 1, 2)
     page = Procedure(cluster, "lose-the-quorum.md", tmp_path)
     page.follow(page.commands(after="## If the disks", before="4. Start each once"))

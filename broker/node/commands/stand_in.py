@@ -33,20 +33,21 @@ from broker.node.commands.survivor import (
     formatted_of,
     votes_without_memory,
 )
-from broker.quorum.first_voters import write_first_voters
+from broker.quorum.first_voters import read_first_voters, write_first_voters
 from broker.quorum.metadata_log import QuorumStateFile
-from broker.quorum.voter_memory import NEW_DISK
+from broker.quorum.voter_memory import NEW_DISK, VOTER_FILE
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids
 from raft.quorum_state import ElectionState
 from raft.voters import NO_VOTERS
+from storage.disk.atomic_file import write_atomically
 from storage.disk.checkpoint_file import OffsetLines, write_offset_lines
 from storage.disk.file_names import FIRST_VOTERS, LOCK, META_PROPERTIES, RECOVERY_POINT_CHECKPOINT, TMP_SUFFIX
 from storage.disk.file_system import FileSystem, remove_tree
 from storage.log_dirs.meta_properties import DYNAMIC_VOTERS, MetaProperties, make_directory, write_meta_properties
 
 _PART = f"{METADATA_DIRECTORY}.part"
-_OURS = (FIRST_VOTERS, RECOVERY_POINT_CHECKPOINT, METADATA_DIRECTORY)
+_OURS = (FIRST_VOTERS, VOTER_FILE, RECOVERY_POINT_CHECKPOINT, METADATA_DIRECTORY)
 _UNFINISHED = (_PART, f"{_PART}.part", *(f"{name}{TMP_SUFFIX}" for name in (META_PROPERTIES, *_OURS)))
 _MAY_STAND = {"lost+found", LOCK, META_PROPERTIES, *_OURS, *_UNFINISHED}
 """The names that the new metadata log dir may hold before its format: this command leaves all but the first two."""
@@ -161,10 +162,15 @@ class _StandIn:
         write_offset_lines(self._fs, f"{self._path}/{RECOVERY_POINT_CHECKPOINT}", lines)
 
     def format(self) -> None:
-        """`first-voters` says that this disk was never one of a static quorum; its log names the voters."""
-        write_first_voters(self._fs, self._path, NO_VOTERS)
+        """`quorum-voter` says what the voter that is left has promised, and `first-voters`, where that has one, that
+        the disk was never one of a static quorum; the log names the voters."""
+        fs, left = self._fs, self._survivor.directory
+        if fs.exists(f"{left}/{VOTER_FILE}"):
+            write_atomically(fs, f"{self._path}/{VOTER_FILE}", fs.read_file(f"{left}/{VOTER_FILE}"))
+        if read_first_voters(fs, left) is not None:
+            write_first_voters(fs, self._path, NO_VOTERS)
         properties = MetaProperties(self._survivor.cluster_id, self._node_id, self.directory_id, DYNAMIC_VOTERS)
-        write_meta_properties(self._fs, self._path, properties)
+        write_meta_properties(fs, self._path, properties)
 
 
 def _check_voters(config: NodeConfig, survivor: Survivor, lost: tuple[int, ...]) -> None:

@@ -131,7 +131,12 @@ def mount(cluster: MemoryCluster, index: int, path: str) -> None:
     source, left = cluster.config(0).metadata_log_dir, cluster.disks[0]
     disk = cluster.disks[index] = LosingFileSystem()
     make_parents(disk, [f"{path}/{METADATA_DIRECTORY}/log", *cluster.config(index).log_dirs])
-    for name in ("meta.properties", "first-voters", *(f"{METADATA_DIRECTORY}/{one}" for one in names(left, source))):
+    for name in (
+        "meta.properties",
+        "first-voters",
+        "quorum-voter",
+        *(f"{METADATA_DIRECTORY}/{one}" for one in names(left, source)),
+    ):
         if left.exists(f"{source}/{name}"):
             write_atomically(disk, f"{path}/{name}", left.read_file(f"{source}/{name}"))
 

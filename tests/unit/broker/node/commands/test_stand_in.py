@@ -162,6 +162,18 @@ def test_the_log_dirs_of_the_broker_that_are_gone_are_given_up_but_for_the_one_t
     assert commands_with_a_leader(SURVIVOR, LOST) == [f"penstock quorum remove-voter 2:{disk_of(2)} --yes"]
 
 
+def test_a_quorum_that_was_static_once_keeps_the_voters_of_its_file_and_the_note_that_it_is_dynamic(
+    configs: list[NodeConfig],
+) -> None:
+    fs = machine()
+    fs.unlink(f"{LEFT}/first-voters")
+    VoterMemory(LEFT, fs).note_dynamic()
+    recover(fs, configs[1])
+    assert read_first_voters(fs, "/1/data") is None
+    assert fs.read_file("/1/data/quorum-voter") == fs.read_file(f"{LEFT}/quorum-voter")
+    assert VoterMemory("/1/data", fs).is_dynamic(configured_voters=3)
+
+
 def refused(config: NodeConfig, fs: FileSystem, survivor: Survivor = SURVIVOR, lost: tuple[int, ...] = LOST) -> str:
     with pytest.raises((ConfigError, MetaPropertiesError)) as caught:
         recovery_steps(config, survivor, lost, fs, system_ids())
