@@ -174,7 +174,7 @@ USER_ADMIN: Final = (
     ),
     Tool("penstock quorum add-voter", _is_judged("quorum", "add-voter", f"9@127.0.0.1:9:{DIRECTORY_ID}"), ALTERS),
     Tool("penstock quorum remove-voter", _is_judged("quorum", "remove-voter", f"9:{DIRECTORY_ID}", "--yes"), ALTERS),
-    Tool("penstock quorum unregister", _is_judged("quorum", "unregister", "9", "--yes"), ALTERS),
+    Tool("penstock quorum unregister", _is_judged("quorum", "unregister", "9"), ALTERS),
     Tool("penstock quorum make-dynamic", _is_judged("quorum", "make-dynamic", "--yes"), ALTERS),
     Tool("penstock apply, an ACL", _applies(DECLARED_ACL), ALTERS),
     Tool("penstock apply, a quota", _applies(DECLARED_QUOTA), ALTERS_CONFIGS),

@@ -235,10 +235,13 @@ class TopicChanges:
         self, names: Collection[str], deadline_ms: int
     ) -> tuple[dict[str, TopicInfo], dict[str, ApiError | None]]:
         """The topics that have these names now, and the errors of those that do not exist."""
-        listed = {topic.name: topic for topic in await self._cluster.list_topics(deadline_ms)}
+        wanted, listed = tuple(names), dict[str, TopicInfo]()
+        for at in range(0, len(wanted), NAMES_MAX):  # by name: of all topics, those that may not be seen are left out
+            some = await self._cluster.list_topics(deadline_ms, wanted[at : at + NAMES_MAX])
+            listed |= {topic.name: topic for topic in some}
         there: dict[str, TopicInfo] = {}
         errors: dict[str, ApiError | None] = {}
-        for name in names:
+        for name in wanted:
             try:
                 there[name] = existing(name, [listed[name]] if name in listed else [])
             except ApiError as error:
