@@ -23,6 +23,7 @@ from penstock.declared.plan import (
 )
 from penstock.declared.reading import MECHANISMS
 from penstock.declared.state import DeclaredState, DeclaredTopic, DeclaredUser
+from penstock.messages.security.acl_rules import OPERATIONS
 from penstock.messages.security.acls import CLUSTER_NAME, AclBinding, Operation, PatternType, Permission, ResourceType
 from penstock.messages.security.quotas import ADDRESS_KEYS, QUOTA_KEYS, QuotaEntity
 
@@ -30,7 +31,6 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_si
 NAMES = st.sampled_from(["orders", "a.b", "x-1", "Z_", "0"])
 VALUES = TEXTS.map(str.strip)
 CONFIGS = st.dictionaries(st.sampled_from(["retention.ms", "cleanup.policy", "x"]), VALUES, max_size=3)
-OPERATIONS = [one for one in Operation if one not in (Operation.UNKNOWN, Operation.ANY)]
 
 
 def _topic(name: str, partitions: int, factor: int, config: Mapping[str, str]) -> DeclaredTopic:
@@ -44,23 +44,32 @@ USERS = st.builds(
     st.sets(st.sampled_from(MECHANISMS), min_size=1).map(lambda found: tuple(sorted(found))),
     password_env=st.just("P"),
 )
+
+
+def _operations(kind: ResourceType) -> st.SearchStrategy[Operation]:
+    return st.sampled_from(sorted(OPERATIONS[kind]))
+
+
 ACLS = st.one_of(
-    st.builds(
-        AclBinding,
-        st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID]),
-        TEXTS,
-        st.sampled_from(["User:anna", "User:*", "User:ü"]),
-        st.sampled_from(OPERATIONS),
-        st.sampled_from([Permission.ALLOW, Permission.DENY]),
-        st.sampled_from(["*", "10.0.0.1"]),
-        st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+    *(
+        st.builds(
+            AclBinding,
+            st.just(kind),
+            TEXTS,
+            st.sampled_from(["User:anna", "User:*", "User:ü"]),
+            _operations(kind),
+            st.sampled_from([Permission.ALLOW, Permission.DENY]),
+            st.sampled_from(["*", "10.0.0.1"]),
+            st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+        )
+        for kind in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
     ),
     st.builds(
         AclBinding,
         st.just(ResourceType.CLUSTER),
         st.just(CLUSTER_NAME),
         st.just("User:anna"),
-        st.sampled_from(OPERATIONS),
+        _operations(ResourceType.CLUSTER),
     ),
 )
 RATES = st.floats(0.001, 1e12)
