@@ -3,8 +3,9 @@
 An API never waits. A request that must wait is parked in a purgatory (produce, fetch), goes on in a task (if it is
 forwarded), or in an I/O thread (io_threads.py, if it needs a disk). So a slow partition, a slow disk or an absent
 controller holds up no other request. One for whose answer its party has no room is put aside before
-(answer_turns.py). One dispatcher is enough: the event loop runs one handler at a time anyway. After TURN_MS of requests
-the loop has its turn with all else: other nodes, acks, connections.
+(answer_turns.py), and so is a read of which the last one of its party took long (load/long_reads.py): it has its turn
+among the long work. One dispatcher is enough: the event loop runs one handler at a time anyway. After TURN_MS of
+requests the loop has its turn with all else: other nodes, acks, connections.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from broker.load.long_reads import LongReads
 from broker.load.long_work import PIECE_NS
 from broker.network.failed_requests import FailRequest
 from broker.network.parties import party_of
 from broker.network.request_channel import Request, RequestChannel
-from penstock.types import ListenerType
 
 TURN_MS: Final = 5
 """A queue that is not empty is taken from without a turn for the loop."""
@@ -60,7 +61,10 @@ class Dispatcher:
         self._fail, self._probe = fail, probe
         self._channel = channel
         self._handle = handle
+        self._long_reads = LongReads()
         self._task: asyncio.Task[None] | None = None
+        self._waiting: set[asyncio.Task[None]] = set()
+        """Each waits for the turn of a request."""
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="dispatcher")
@@ -68,27 +72,58 @@ class Dispatcher:
     async def stop(self) -> None:
         """Requests that are still queued get no answer: their connections end."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            tasks = (self._task, *self._waiting)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self) -> None:
         now_ns, turn_ns = self._channel.now_ns, 0
         while True:
             request = await self._channel.receive()
-            if request.turns is not None and request.turns.puts_aside(request, self._begin):
+            if request.turns is not None and request.turns.puts_aside(request, self._begin_now):
                 request.dequeued_ns = now_ns()  # it has left the queue, and has its turn later
             else:
                 self._begin(request)
-                turn_ns += request.handled_ns - request.dequeued_ns
+                turn_ns += max(request.handled_ns - request.dequeued_ns, 0)  # it may have its turn later, too
             del request  # the next one may come late
             if turn_ns > TURN_MS * 1_000_000:
                 turn_ns = 0
                 await asyncio.sleep(0)
 
     def _begin(self, request: Request) -> None:
+        """Begins it at once, or in a turn among the long work. One that was put aside has waited already."""
+        if self._long_reads.is_long(request.api, party_of(request.caller)) and self._is_clients(request):
+            request.dequeued_ns, request.is_large = self._channel.now_ns(), True
+            task = asyncio.get_running_loop().create_task(self._in_turn(request))
+            self._waiting.add(task)
+            task.add_done_callback(self._waiting.discard)
+        else:
+            self._begin_now(request)
+
+    def _begin_now(self, request: Request) -> None:
         request.dequeued_ns = self._channel.now_ns()
         if not request.is_large:
             self._channel.long_work.asked(request.dequeued_ns)
+        spent_ns = self._work(request)
+        if spent_ns >= PIECE_NS and request.api not in OF_RECORDS and self._is_clients(request):
+            self._channel.long_work.charge(party_of(request.caller), spent_ns)
+
+    async def _in_turn(self, request: Request) -> None:
+        work, party = self._channel.long_work, party_of(request.caller)
+        await work.turn(party)
+        try:
+            if request.is_abandoned:
+                if request.body_lease is not None:
+                    request.body_lease.release()
+            elif request.turns is None or not request.turns.puts_aside(request, self._begin_now):  # AGAIN
+                self._work(request)
+        finally:
+            work.done(party)
+
+    def _work(self, request: Request) -> int:
+        """Handles the request; how long that took."""
+        began_ns = self._channel.now_ns()
         self._probe.handling(request)
         try:
             self._handle(request)
@@ -97,17 +132,14 @@ class Dispatcher:
         self._probe.handled(request)
         self._channel.request_handled(request)
         request.handled_ns = self._channel.now_ns()
-        self._channel.busy.handlers.add_busy(request.dequeued_ns, request.handled_ns)
-        spent_ns = request.handled_ns - request.dequeued_ns
-        if spent_ns >= PIECE_NS and request.api not in OF_RECORDS and self._is_owed(request):
-            self._channel.long_work.charge(party_of(request.caller), spent_ns)
+        self._channel.busy.handlers.add_busy(began_ns, request.handled_ns)
+        spent_ns = request.handled_ns - began_ns
+        self._long_reads.took(request.api, party_of(request.caller), spent_ns)
+        return spent_ns
 
-    def _is_owed(self, request: Request) -> bool:
-        """True of work that counts as long. Both protocols say which requests have many elements; a call of gRPC with
-        few is as large as it took. Work for other nodes is never owed."""
-        caller = request.caller
-        is_call = caller.listener_type is ListenerType.GRPC and caller.listener != self._nodes_listener
-        return request.is_large or is_call
+    def _is_clients(self, request: Request) -> bool:
+        """True of work that counts as long if it took long. Work for other nodes never does."""
+        return request.caller.listener != self._nodes_listener
 
     def __repr__(self) -> str:
         return f"Dispatcher({self._channel!r})"

@@ -157,6 +157,11 @@ HELD_BY = {
         UNIT + "load/test_long_work.py::"
         "test_what_clients_ask_for_is_owed_whatever_protocol_they_speak_and_what_nodes_ask_for_is_not",
     ),
+    "reads of few bytes about much": (
+        UNIT + "load/test_long_work.py::test_a_read_of_few_bytes_waits_for_a_turn_if_the_last_one_like_it_took_long",
+        UNIT + "load/test_long_reads.py::test_the_last_one_of_a_party_counts",
+        UNIT + "network/test_answer_turns.py::test_reads_that_wait_among_the_long_work_ask_for_room_once_more",
+    ),
     "answers that it does not read": (
         UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
         ANSWERS,

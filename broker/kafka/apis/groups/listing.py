@@ -14,7 +14,7 @@ from broker.kafka.api_row import alone, over, serves
 from broker.kafka.apis.authorized_operations import NOT_ASKED, group_operations
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import PlanParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.groups import classic, consumer
 from penstock.errors import ApiError, GroupIdNotFoundError
 from penstock.messages.api import Api
@@ -32,17 +32,19 @@ MEMBER_TYPES: Final = {GroupType.CLASSIC: 0, GroupType.CONSUMER: 1}
 def list_groups(asked: Asked, body: classic.ListGroupsRequest) -> Plan:
     request = messages.ListGroupsRequest(tuple(body.states_filter), tuple(body.types_filter))
     listed: messages.ListGroupsResponse = yield Ask(LIST_GROUPS.name, request)
-    return classic.ListGroupsResponse(
-        groups=[
+    response = classic.ListGroupsResponse()
+    for number, one in enumerate(listed.groups):
+        if is_pause_due(number):
+            yield PAUSE
+        response.groups.append(
             classic.ListedGroup(
                 group_id=one.group_id,
                 protocol_type=one.protocol_type,
                 group_state=one.state,
                 group_type=one.group_type.value,
             )
-            for one in listed.groups
-        ]
-    )
+        )
+    return response
 
 
 def delete_groups(asked: Asked, body: classic.DeleteGroupsRequest) -> Plan:

@@ -11,7 +11,7 @@ from typing import Final
 
 from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import code_of
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -52,15 +52,16 @@ def list_transactions(asked: Asked, body: ListTransactionsRequest) -> Plan:
         body.transactional_id_pattern or "",
     )
     listed: messages.ListTransactionsResponse = yield Ask(LIST_TRANSACTIONS.name, request)
-    return ListTransactionsResponse(
-        unknown_state_filters=list(listed.unknown_states),
-        transaction_states=[
+    response = ListTransactionsResponse(unknown_state_filters=list(listed.unknown_states))
+    for number, one in enumerate(listed.transactions):
+        if is_pause_due(number):
+            yield PAUSE
+        response.transaction_states.append(
             ListTransactionsResponseTransactionState(
                 transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state
             )
-            for one in listed.transactions
-        ],
-    )
+        )
+    return response
 
 
 def _described(asked: Asked, one: messages.TransactionDescription) -> DescribeTransactionsResponseTransactionState:

@@ -235,7 +235,7 @@ def test_a_turn_that_nobody_takes_any_more_is_the_next_ones() -> None:
     run(test)
 
 
-def test_a_handler_of_a_large_request_that_takes_long_is_owed_unless_it_is_for_records() -> None:
+def test_a_handler_that_takes_long_is_owed_unless_it_is_for_records() -> None:
     async def test() -> None:
         clock = ManualClock(1)
         channel = RequestChannel(10, BusyTimes(clock.now_ns), clock.now_ns)
@@ -247,7 +247,7 @@ def test_a_handler_of_a_large_request_that_takes_long_is_owed_unless_it_is_for_r
         dispatcher = Dispatcher(channel, handle, lambda request, error: None)
         dispatcher.start()
         caller = Caller(Endpoint("10.0.0.1", 1), listener_type=ListenerType.KAFKA)
-        for api, is_large, is_free in (("Produce", True, True), ("ListGroups", False, True), ("Metadata", True, False)):
+        for api, is_large, is_free in (("Produce", True, True), ("OffsetFetch", False, False)):
             request = Request(api, None, _Sink(), caller, clock.now_ns)
             request.is_large = is_large
             await channel.send(request)
@@ -287,3 +287,41 @@ class _Sink:
 
     def part_ready(self, request: Request) -> None:
         """Nobody waits for it."""
+
+
+def test_a_read_of_few_bytes_waits_for_a_turn_if_the_last_one_like_it_took_long() -> None:
+    async def test() -> None:
+        bench = Bench()
+        channel = RequestChannel(100, BusyTimes(bench.now_ns), bench.now_ns)
+        handled: list[str] = []
+
+        def handle(request: Request) -> None:
+            handled.append(request.caller.principal)
+            bench.worked_ns += 100 * MS if request.api == "ListGroups" else 0
+            request.complete(None)
+
+        async def ask(user: str, api: str = "ListGroups") -> Request:
+            caller = Caller(Endpoint("10.0.0.1", 1), "KAFKA", user, ListenerType.KAFKA)
+            request = Request(api, None, _Sink(), caller, bench.now_ns)
+            await channel.send(request)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return request
+
+        dispatcher = Dispatcher(channel, handle, lambda request, error: None)
+        dispatcher.start()
+        for _ in range(20):
+            last = await ask("anna")
+        assert handled == ["anna"] and last.is_large
+        await ask("bob", "Heartbeat")
+        await ask("anna", "Heartbeat")
+        assert handled == ["anna", "bob", "anna"], "what takes little waits for nothing"
+        last.abandoned()
+        for _ in range(40):
+            await asyncio.sleep(0.1)
+            await ask("bob", "Heartbeat")
+        listed = handled.count("anna") - 1
+        assert 8 <= listed <= 14, "4 s, of which they have about a quarter, 100 ms each"
+        await dispatcher.stop()
+
+    run(test)

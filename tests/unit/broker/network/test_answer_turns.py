@@ -59,7 +59,7 @@ class Bench:
         self.clock.advance(TURN_MS + 1)
         request.complete("answer")
 
-    async def ask(self, body: object, caller: Caller = ANNA, api: str = "Metadata") -> Request:
+    async def ask(self, body: object, caller: Caller = ANNA, api: str = "OffsetFetch") -> Request:
         request = Request(api, body, self.reader, caller, self.clock.now_ns)
         request.turns = self.turns if needs_room(api) else None
         await self.channel.send(request)
@@ -157,5 +157,21 @@ def test_no_further_request_of_a_party_is_decoded_before_the_last_that_is_put_as
         await bench.settle()
         assert waiting.done()
         await waiting
+
+    run(scenario)
+
+
+def test_reads_that_wait_among_the_long_work_ask_for_room_once_more() -> None:
+    async def scenario(bench: Bench) -> None:
+        requests = [await bench.ask(number, api="ListGroups") for number in range(6)]
+        for _ in range(50):
+            await asyncio.sleep(0.01)
+        assert bench.handled == [0, 1], "each had room when it came"
+        requests[-1].abandoned()
+        for number in range(2, 5):
+            bench.reader.read()
+            for _ in range(50):
+                await asyncio.sleep(0.01)
+            assert bench.handled == list(range(number + 1))
 
     run(scenario)
