@@ -9,6 +9,7 @@ here: where an address may stand, and what follows from it.
 from __future__ import annotations
 
 import ipaddress
+import socket
 from functools import lru_cache
 from typing import Final
 
@@ -22,6 +23,10 @@ _SHOWN: Final = 64
 @lru_cache(_KEPT)
 def as_connected(text: str) -> str:
     """The address in the form in which a connection's is compared. Text that is no address is returned unchanged."""
+    try:
+        return _quickly(text.partition("%")[0])
+    except ValueError:
+        pass
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -42,17 +47,41 @@ def check_address(text: str, remedy: str) -> None:
         raise InvalidRequestError(f"write the address {text!r} as {written!r}: connections from it have that form")
 
 
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+_COMPATIBLE: Final = bytes(12)
+"""The kernel's library writes these addresses otherwise."""
+
+
+def _quickly(text: str) -> str:
+    """The same as by `ipaddress`, in a tenth of the time: the owner of many networks of IPv6 has more addresses than
+    are kept. ValueError for text that it does not know."""
+    try:
+        if ":" not in text:
+            return socket.inet_ntoa(socket.inet_pton(socket.AF_INET, text))
+        packed = socket.inet_pton(socket.AF_INET6, text)
+    except OSError as error:
+        raise ValueError(text) from error
+    if packed[:12] == _MAPPED:
+        return socket.inet_ntoa(packed[12:])
+    if packed[:12] == _COMPATIBLE:
+        raise ValueError(text)
+    return socket.inet_ntop(socket.AF_INET6, packed)
+
+
 @lru_cache(_KEPT)
 def network_of(host: str) -> str:
     """The name under which a host is counted: an IPv4 address itself, and of an IPv6 address its network of 64 bits,
     because one machine has as many of its addresses as it likes. Text that is no address stays as it is."""
+    written = as_connected(host)
+    family = socket.AF_INET6 if ":" in written else socket.AF_INET
     try:
-        address = ipaddress.ip_address(as_connected(host))
-    except ValueError:
+        packed = socket.inet_pton(family, written)
+    except (OSError, ValueError):
         return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
+    if family == socket.AF_INET:
+        return written
+    network = packed[: _NETWORK_BITS // 8].ljust(len(packed), b"\0")
+    return f"{socket.inet_ntop(socket.AF_INET6, network)}/{_NETWORK_BITS}"
 
 
 def is_loopback(host: str) -> bool:

@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from penstock.addresses import network_of
 from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.console.app import Console, json_response
@@ -68,13 +69,18 @@ async def _live(console: Console, request: Request) -> Response:
         watch = console.watch
         if watch is None:
             return Response(status_code=204)  # a browser does not ask again
-        stream_key = browser.user or browser.browser_id
+        stream_key = _whose(browser, request)
         watch.feed.check(stream_key)
     except TooManyStreamsError as error:
         return json_response({"error": {"name": type(error).__name__, "message": str(error)}}, 429)
     except Exception as error:
         return console.failed(error, browser, request, as_json=True)
     return _stream(_changes(console, browser, request, watch.feed), watch.feed, stream_key)
+
+
+def _whose(browser: Browser, request: Request) -> str:
+    """Names the owner of a stream: the user, or the network. A browser without a user brings any number of cookies."""
+    return browser.user or network_of(request.client.host if request.client is not None else "")
 
 
 async def _changes(console: Console, browser: Browser, request: Request, feed: LiveFeed) -> AsyncIterator[str]:
@@ -96,7 +102,7 @@ async def _tail(console: Console, tails: LiveFeed, request: Request) -> Response
         browser = await console.browsers.find(request, touches=False)
         name = Fields.parsed(request.scope["query_string"], ("name",)).text("name")
         await browser.link.admin.describe_topic(name)
-        stream_key = browser.user or browser.browser_id
+        stream_key = _whose(browser, request)
         tails.check(stream_key)
     except TooManyStreamsError as error:
         return json_response({"error": {"name": type(error).__name__, "message": str(error)}}, 429)

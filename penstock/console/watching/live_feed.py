@@ -16,7 +16,7 @@ from penstock.errors import PenstockError
 
 WAITING_MAX: Final = 200
 WAITING_OF_ONE_MAX: Final = 50
-"""Streams of one user, or of one browser where nobody logs in: a tab has one or two."""
+"""Streams of one user, or of one network where nobody logs in: a tab has one or two."""
 
 
 class TooManyStreamsError(PenstockError):
@@ -56,22 +56,22 @@ class LiveFeed:
                 pass
         return self._version
 
-    def check(self, browser_id: str) -> None:
+    def check(self, key: str) -> None:
         """TooManyStreamsError where one more would be too many."""
-        if self._open.total() >= self._waiting_max or self._open[browser_id] >= self._waiting_of_one_max:
+        if self._open.total() >= self._waiting_max or self._open[key] >= self._waiting_of_one_max:
             raise TooManyStreamsError("too many pages of this console are open; close some, or reload this one later")
 
     @contextmanager
-    def stream(self, browser_id: str) -> Iterator[None]:
-        """One open stream of a user or a browser; TooManyStreamsError where there are too many."""
-        self.check(browser_id)
-        self._open[browser_id] += 1
+    def stream(self, key: str) -> Iterator[None]:
+        """One open stream of a user or a network; TooManyStreamsError where there are too many."""
+        self.check(key)
+        self._open[key] += 1
         try:
             yield
         finally:
-            self._open[browser_id] -= 1
-            if not self._open[browser_id]:
-                del self._open[browser_id]
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]
 
     def __repr__(self) -> str:
         return f"LiveFeed(version {self._version}, {self.open_streams} streams)"

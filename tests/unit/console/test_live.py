@@ -64,6 +64,24 @@ def test_a_browser_that_is_gone_before_its_stream_begins_takes_no_place() -> Non
     asyncio.run(story())
 
 
+def test_a_network_without_a_log_in_has_one_share_whatever_cookies_its_browsers_bring() -> None:
+    async def story() -> None:
+        watch = ClusterWatch(SETTINGS)
+        watch.feed = LiveFeed(waiting_max=4, waiting_of_one_max=2)
+        console = OpenConsole(watch).app.state.console
+
+        async def status(host: str, cookie: str) -> int:
+            headers = [(b"cookie", f"penstock_form_9180={cookie}".encode())]
+            scope = {"type": "http", "method": "GET", "headers": headers, "query_string": b"", "path": "/live"}
+            return int((await _live(console, Request({**scope, "client": (host, 1)}))).status_code)
+
+        with watch.feed.stream("2001:db8::/64"), watch.feed.stream("2001:db8::/64"):
+            assert [await status(f"2001:db8::{n}", str(n)) for n in range(1, 3)] == [429, 429]
+            assert await status("2001:db8:0:1::1", "1") == 200
+
+    asyncio.run(story())
+
+
 def test_a_stream_ends_with_its_console() -> None:
     async def story() -> None:
         watch = ClusterWatch(SETTINGS)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
+import random
+
 import pytest
 
 from broker.authorization.authorizer import Authorizer
@@ -104,3 +107,23 @@ def test_a_quota_of_an_older_release_counts_whatever_its_form() -> None:
 )
 def test_the_addresses_of_one_machine_count_as_one(host: str, network: str) -> None:
     assert network_of(host) == network
+
+
+def test_addresses_are_written_as_the_standard_library_writes_them() -> None:
+    """However many zeros they have, and wherever."""
+    rng = random.Random(7)
+    for _ in range(3_000):
+        raw = bytes(rng.choice((0, 0, 0, 1, 255, rng.randrange(256))) for _ in range(16))
+        for address in (
+            ipaddress.IPv6Address(raw),
+            ipaddress.IPv4Address(raw[:4]),
+            ipaddress.IPv6Address(raw[:4].rjust(16, b"\0")),
+        ):
+            for text in (str(address), address.exploded):
+                mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+                expected = mapped or address
+                assert as_connected(text) == str(expected)
+                is_4 = isinstance(expected, ipaddress.IPv4Address)
+                assert network_of(text) == str(expected if is_4 else ipaddress.ip_network((expected, 64), strict=False))
+    for text in ("", "01.2.3.4", "1.2.3", "a\0b", "é", "1.2.3.4 ", "[::1]", "::1/64"):
+        assert as_connected(text) == network_of(text) == text
