@@ -219,6 +219,13 @@ MUTANTS: Final = (
         "broker.network.connection_loop.ConnectionLoop._hold",
         _holds_nothing,
     ),
+    Mutant("long-texts", "unread-produces/mallory/1", "broker.kafka_codec.primitives.LONG_STRING_BYTES", MUCH_INT),
+    Mutant(
+        "visitors",
+        "connections-that-come-and-go@BROKER/stranger/1",
+        f"{CONNECTIONS}.byte_watch.LEFT_BYTES",
+        0,
+    ),
     Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),
     Mutant("log-ins", "log-ins-half-done/stranger/3", f"{KAFKA}.login.LOGIN_MS_MAX", HOUR_MS),
     Mutant("log-in-frames", "frames-at-a-fair-pace/stranger/3", f"{KAFKA}.login.FRAME_MS_MAX", HOUR_MS),
