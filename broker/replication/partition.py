@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from broker.replication.leader.partition_watcher import PartitionWatcher
@@ -26,6 +27,7 @@ from penstock.errors import (
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
+    OutOfOrderSequenceError,
     UnknownLeaderEpochError,
 )
 from penstock.record.batch import Buffer
@@ -37,6 +39,11 @@ from storage.log.later_read import LaterRead
 from storage.log.log import Log
 from storage.log.log_reader import Records
 from storage.log_config import FlushPolicy, LogConfig
+
+GAPS_MS: Final = 2_000
+"""So long after an append was refused here, or this broker began to lead, a gap in a producer's sequence may be of a
+batch that was refused while the next ones were on their way. Their producer shall send all again, in order: told of a
+gap, librdkafka begins a new producer epoch, and what it sends anew under that may be in the log already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,8 @@ class Partition:
         self.min_insync_replicas = min_insync_replicas
         self.state = PartitionRegistration(self.topic_id, number, (), (), NO_LEADER, NO_EPOCH, NO_EPOCH)
         self.leading: LeaderState | None = None
+        self._gaps_until_ms = 0
+        """The time until which a gap in a producer's sequence is no error of the producer's."""
         self._offline: ApiError | None = None
         self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH, topic_id=self.topic_id)
         self.watchers: dict[PartitionWatcher, None] = {}
@@ -99,6 +108,8 @@ class Partition:
             end = self.log.log_end_offset
             self.log.assign_epoch(state.leader_epoch, end)
             self._lead(LeaderState.begin(self.broker_id, state, end, now_ms))
+            if end:  # else no producer is known that could leave a gap
+                self._gaps_until_ms = now_ms + GAPS_MS
         else:
             self.leading.metadata_changed(state, now_ms)
         self._after_isr_change()
@@ -176,11 +187,14 @@ class Partition:
         self, records: Buffer, acks: int, now_ms: int, wall_ms: int, origin: AppendOrigin = PRODUCER
     ) -> AppendInfo:
         """Append to the page cache. With acks=all and too small an ISR, it is refused BEFORE a byte is written."""
-        leading = self.leader_state()
-        self.must_have_enough(leading, acks)
+        leading = self._may_append(acks, now_ms)
         end_before = self.log.log_end_offset
         try:
             info = self.log.append.as_leader(records, leading.leader_epoch, wall_ms, origin)
+        except OutOfOrderSequenceError as gap:
+            if now_ms < self._gaps_until_ms:
+                raise self._one_before_was_refused(gap) from gap
+            raise
         except KafkaStorageError as error:
             if is_shortage(error):
                 self.reports.append_refused(self)
@@ -197,6 +211,20 @@ class Partition:
                 if watcher.is_replica:
                     watcher.partition_changed(self.topic_partition, True)
         return info
+
+    def _may_append(self, acks: int, now_ms: int) -> LeaderState:
+        try:
+            leading = self.leader_state()
+            self.must_have_enough(leading, acks)
+        except ApiError:
+            self._gaps_until_ms = now_ms + GAPS_MS
+            raise
+        return leading
+
+    def _one_before_was_refused(self, gap: OutOfOrderSequenceError) -> NotLeaderOrFollowerError:
+        return NotLeaderOrFollowerError(
+            f"{self.topic_partition}: {gap}; a batch before it may have been refused a moment ago, so send both again"
+        )
 
     def must_have_enough(self, leading: LeaderState, acks: int) -> None:
         """NotEnoughReplicasError if nothing may be appended with these acks."""

@@ -39,8 +39,7 @@ UNPLAYED: Final = {
     "test_a_fetch_walks_over_few_headers_however_large_the_interval_of_the_index_is",
     "bytes between two index entries": "tests/unit/storage/segment/test_segment_indexes.py::"
     "test_the_first_append_after_a_start_reads_little_of_a_log_with_a_large_interval",
-    "segments of a log": "tests/unit/storage/log/test_segment_roll.py::"
-    "test_a_log_of_many_segments_rolls_no_small_one",
+    "segments of a log": "tests/unit/storage/log/test_segment_roll.py::test_a_log_of_many_segments_rolls_no_small_one",
     "headers of a look-up": "tests/unit/storage/segment/test_timestamp_lookup.py::"
     "test_a_look_up_walks_no_further_than_its_limits_behind_a_batch_that_is_ahead_of_its_time",
     "headers on the event loop": "tests/unit/storage/segment/test_timestamp_lookup.py::"

@@ -11,7 +11,7 @@ import pytest
 from broker.replication.follower.follower_log import append_as_follower, start_over_at, truncate_to
 from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
-from broker.replication.partition import Partition, PartitionReports
+from broker.replication.partition import GAPS_MS, Partition, PartitionReports
 from penstock.errors import (
     ApiError,
     CorruptFileError,
@@ -21,8 +21,10 @@ from penstock.errors import (
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
+    OutOfOrderSequenceError,
     UnknownLeaderEpochError,
 )
+from penstock.record.builder import build_batch
 from penstock.types import Endpoint, EpochEndOffset, LeaderHint, TopicPartition
 from storage.disk.file_system import OsFileSystem
 from storage.log.log import Log
@@ -270,3 +272,40 @@ def test_the_high_watermark_is_in_a_log_that_began_anew_although_its_flush_found
         start_over_at(partition, 7)
 
     assert (partition.log.log_start_offset, partition.high_watermark) == (7, 7)
+
+
+def number(partition: Partition, sequence: int, now_ms: int, acks: int = 1) -> None:
+    """Appends the batch of a producer that has this number."""
+    records = build_batch([b"v"], timestamps_ms=0, producer_id=3, producer_epoch=0, base_sequence=sequence)
+    partition.append_as_leader(records, acks, now_ms, WALL_MS)
+
+
+def test_a_gap_in_a_sequence_is_no_gap_while_a_batch_before_it_may_have_been_refused(tmp_path: Path) -> None:
+    """The first of a pipeline comes a moment too early for the new leader, and the next one does not. librdkafka, told
+    of a gap, begins a new epoch and sends both anew, also a batch before that the old leader has appended."""
+    partition = leading(tmp_path)
+    number(partition, 0, now_ms=0)
+    partition.become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
+    with pytest.raises(NotLeaderOrFollowerError):
+        number(partition, 1, now_ms=9_000)
+    partition.become_leader(state(leader_epoch=7), now_ms=9_001)
+    with pytest.raises(NotLeaderOrFollowerError, match="the batch begins with sequence 2, the next one is 1"):
+        number(partition, 2, now_ms=9_002)
+    number(partition, 1, now_ms=9_003)
+    number(partition, 2, now_ms=9_004)
+    with pytest.raises(OutOfOrderSequenceError):
+        number(partition, 9, now_ms=9_001 + GAPS_MS)
+
+
+def test_a_gap_behind_a_batch_that_too_few_replicas_could_take_is_none_either(tmp_path: Path) -> None:
+    partition = leading(tmp_path, min_isr=2)
+    number(partition, 0, now_ms=0, acks=-1)
+    with pytest.raises(OutOfOrderSequenceError):
+        number(partition, 5, now_ms=1, acks=-1)
+    partition.become_leader(state(isr=(1,), partition_epoch=1), now_ms=5_000)
+    with pytest.raises(NotEnoughReplicasError):
+        number(partition, 1, now_ms=5_001, acks=-1)
+    partition.become_leader(state(partition_epoch=2), now_ms=5_002)
+    with pytest.raises(NotLeaderOrFollowerError):
+        number(partition, 2, now_ms=5_003, acks=-1)
+    number(partition, 1, now_ms=5_004, acks=-1)

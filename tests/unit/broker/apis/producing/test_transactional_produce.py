@@ -292,7 +292,8 @@ def test_other_acks_are_answered_in_their_own_way(tmp_path: Path, acks: int) -> 
             assert await scene.error(request) is None
         else:
             assert request.is_complete
-            await asyncio.sleep(0.05)
+            while not scene.log:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
         assert len(scene.log) == 1
 
     play(tmp_path, story)
