@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 
 WORKERS_END_S = 10.0
 """Workers end with the controller's last message, and this process without those that hang."""
@@ -35,6 +36,7 @@ def main(listener: socket.socket) -> None:
         if pid == 0:
             listener.close()
             signal.signal(signal.SIGINT, interrupts)
+            threading.main_thread()._set_native_id()  # type: ignore[attr-defined]  # Python leaves it the parent's
             collected_tests.HERE.append(tests)
             _work(command, streams)
             return

@@ -13,6 +13,7 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 
 from penstock import node
@@ -55,6 +56,7 @@ def main() -> int:
 def _become(environ: dict[str, str], log: int) -> None:
     """The session, standard streams, environment and parent of a process that was executed."""
     os.setsid()
+    threading.main_thread()._set_native_id()  # type: ignore[attr-defined]  # Python leaves it the parent's
     null = os.open(os.devnull, os.O_RDONLY)
     for number, descriptor in enumerate((null, log, log)):
         os.dup2(descriptor, number)

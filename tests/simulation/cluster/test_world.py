@@ -22,7 +22,7 @@ from tests.simulation.cluster.world import World
 def test_a_cluster_that_is_whole_and_acks_nothing_is_found_as_it_works_and_as_it_is_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wait = "waiters_of(partition, acks).add(info.last_offset + 1, told)"
+    wait = "waiters_of(partition, acks).add(info.last_offset + 1, waiter)"
     mutant = Mutant("nothing is acked", "", (Edit(LeaderAppends.when_acked, wait, "pass"),))
     monkeypatch.setattr(NeighbourInvariants, "deep", lambda self, now_s: None)  # I55 would see it sooner
     with switched_on(mutant):

@@ -67,7 +67,7 @@ SHARES = (
         (
             Edit(
                 MemoryBudget.may_begin,
-                "not (first and is_late and any(map(self._waits_for_others, self._turns.values())))",
+                "not (first and is_late and any(map(self._waits_for_others, self._turns)))",
                 "not self._turns",
             ),
             Edit(
@@ -93,7 +93,11 @@ SHARES = (
         "2026: while frames of many networks filled the memory, no gRPC stream was read for seconds",
         (
             Edit(MemoryBudget.may_begin, "not (first and is_late and", "not (is_late and"),
-            Edit(MemoryBudget._let_one_in, "not first.more and self._first_fits(party)", "False"),
+            Edit(
+                MemoryBudget._let_one_in,
+                "not (party.growing or party.waiting)[0].more and self._first_fits(party)",
+                "False",
+            ),
         ),
         is_replicated=None,
         stories=flooded(FloodKind.HOLD, origin=FloodOrigin.MANY, stall_ms=30_000, seconds=15.0),
