@@ -32,9 +32,9 @@ SLOW_FIRST = (
 
 WORKERS_MAX = 4
 """Each worker runs clusters of its own, and no file is so long that more would end the suite earlier."""
-WORKERS_BESIDE = 2
-"""More workers than processors: tests of whole clusters often wait for time-outs, sessions and disks. All processes of
-ten such files slept half of the time that they took on idle processors, so each keeps half of one busy."""
+WORKERS_BESIDE = 1
+"""More workers than processors: tests of whole clusters often wait for time-outs, sessions and disks. With two more the
+whole took no less (1,170 s on two processors), and tests in a browser waited for a minute in vain."""
 
 BYTECODE = Path.home() / ".cache" / "penstock" / "tests-bytecode"
 """Where the processes of the tests keep compiled modules if the environment forbids to write beside the sources."""

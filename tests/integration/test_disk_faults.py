@@ -132,8 +132,9 @@ def test_full_on_checkpoint_costs_no_write(tmp_path: Path) -> None:
         path = Path(log_of(nodes, ORDERS).log_dir, "recovery-point-offset-checkpoint")
         with nodes.fs[0].failing("create", "-checkpoint", errno.ENOSPC) as fault:
             assert goes_on(nodes, ORDERS) and fault.was_met.wait(60)
-            assert "orders 0 2" not in path.read_text()  # a write that was under way before may have ended
-        wait_until(lambda: "orders 0 2" in path.read_text())
+            assert goes_on(nodes, ORDERS)  # a write that was under way before may have the first one
+            assert "orders 0 3" not in path.read_text()
+        wait_until(lambda: "orders 0 3" in path.read_text())
         assert nodes.fatal(0) is None
 
 
