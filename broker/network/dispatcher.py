@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from broker.load.long_reads import LongReads
+from broker.load.long_reads import READS, LongReads
 from broker.load.long_work import PIECE_NS
 from broker.network.failed_requests import FailRequest
 from broker.network.parties import party_of
@@ -93,7 +93,7 @@ class Dispatcher:
 
     def _begin(self, request: Request) -> None:
         """Begins it at once, or in a turn among the long work. One that was put aside has waited already."""
-        if self._long_reads.is_long(request.api, party_of(request.caller)) and self._is_clients(request):
+        if self._is_long_read(request):
             request.dequeued_ns, request.is_large = self._channel.now_ns(), True
             task = asyncio.get_running_loop().create_task(self._in_turn(request))
             self._waiting.add(task)
@@ -134,8 +134,16 @@ class Dispatcher:
         request.handled_ns = self._channel.now_ns()
         self._channel.busy.handlers.add_busy(began_ns, request.handled_ns)
         spent_ns = request.handled_ns - began_ns
-        self._long_reads.took(request.api, party_of(request.caller), spent_ns)
+        if request.api in READS:  # records go by without more than this look
+            self._long_reads.took(request.api, party_of(request.caller), spent_ns)
         return spent_ns
+
+    def _is_long_read(self, request: Request) -> bool:
+        return (
+            request.api in READS
+            and self._long_reads.is_long(request.api, party_of(request.caller))
+            and self._is_clients(request)
+        )
 
     def _is_clients(self, request: Request) -> bool:
         """True of work that counts as long if it took long. Work for other nodes never does."""
