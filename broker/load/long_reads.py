@@ -16,6 +16,7 @@ from broker.load.long_work import PIECE_NS
 
 READS: Final = frozenset(
     {
+        "ConsumerGroupHeartbeat",
         "DescribeAcls",
         "DescribeClientQuotas",
         "DescribeConfigs",
@@ -28,9 +29,11 @@ READS: Final = frozenset(
         "ListOffsets",
         "ListTransactions",
         "Metadata",
+        "OffsetFetch",
     }
 )
-"""The APIs that change nothing, and whose requests may be overtaken by others of the same client."""
+"""The APIs whose requests may be overtaken by others of the same client: they change nothing, or, as heartbeats, are
+sent one at a time by whom they change. A heartbeat with a new pattern looks at the names of all topics."""
 REMEMBERED_MAX: Final = 1_000
 
 

@@ -17,6 +17,14 @@ def test_the_last_one_of_a_party_counts() -> None:
     assert not reads.is_long("ListGroups", "User:anna")
 
 
+def test_heartbeats_and_committed_offsets_wait_too() -> None:
+    """A new pattern looks at all topics, and a group may have committed thousands of offsets."""
+    reads = LongReads()
+    for api in ("ConsumerGroupHeartbeat", "OffsetFetch"):
+        reads.took(api, "User:anna", 50 * PIECE_NS)
+        assert reads.is_long(api, "User:anna") and not reads.is_long(api, "User:bob")
+
+
 def test_what_changes_something_keeps_its_order() -> None:
     reads = LongReads()
     for api in ("CreateTopics", "OffsetCommit", "Produce", "FetchConsumer"):
