@@ -92,7 +92,7 @@ class Pass:
         """All steps; the level is raised once every node is of this release, and taken back after that."""
         legs = list(self._legs())
         with self._step(f"all of {self._releases[0].name}", BEFORE_S):
-            pass
+            load.wait_for_members()
         for node, to in legs:
             with self._step(f"node {node}: {to.name}", (self._run.options.seconds - BEFORE_S) / len(legs)):
                 mixture.exchange(node, to)

@@ -27,6 +27,7 @@ from penstock.client.admin.admin_types import (
 from penstock.client.options.security_options import VARIABLES
 from penstock.testing import Cluster
 from tests.support.campaign.reading import COMMITTED, places_of, tables_of
+from tests.support.waiting import wait_until
 from tests.upgrades.figures import Accounts, Found, Place, Record
 from tests.upgrades.releases import Release, RunningClient
 
@@ -34,6 +35,7 @@ PLAIN, TRANSACTIONAL, PARTITIONS, REPLICAS = "load-plain", "load-transactional",
 BOTH: Final = f"{PLAIN},{TRANSACTIONAL}"
 USER, PASSWORD, NAMES = "load", "of the load alone", "load-"
 """Every topic, group and transactional id of a pass begins with NAMES, and the user may use those."""
+MEMBERS_S = 60.0
 
 
 def prepare(admin: Admin, *, is_secure: bool) -> None:
@@ -81,6 +83,7 @@ class Load:
         self._cluster, self._releases, self._directory = cluster, releases, directory
         self._variables = variables(cluster)
         self._running: list[RunningClient] = []
+        self._members: list[RunningClient] = []
 
     @contextmanager
     def running(self, accounts: Accounts) -> Iterator[None]:
@@ -88,7 +91,7 @@ class Load:
         now, config = self._releases[-1], json.dumps(librdkafka_config(self._cluster))
         try:
             readers = [self._ours(one, "consume", PLAIN, one.name) for one in self._releases]
-            members = [
+            self._members = members = [
                 self._ours(now, "member", BOTH, f"{NAMES}ours"),
                 *(self._begin(now, "confluent", one, config, BOTH, NAMES + one) for one in ("classic", "consumer")),
             ]
@@ -109,6 +112,11 @@ class Load:
         finally:
             for one in self._running:
                 one.kill()
+
+    def wait_for_members(self) -> None:
+        """Returns once every member reads. One of librdkafka may never begin where a coordinator of release 0.2.0 or
+        older stops between its join and its first OffsetFetch (docs/kafka-clients.md)."""
+        wait_until(lambda: all(one.lines() for one in self._members), MEMBERS_S)
 
     def require_alive(self) -> None:
         """RuntimeError where a client has ended by itself."""

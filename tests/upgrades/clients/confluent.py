@@ -100,6 +100,8 @@ def member(protocol: str, config: dict[str, Any], topics: str, name: str) -> Non
                 quiet_since = time.monotonic()
                 key, value = (message.key() or b"").decode(), int(message.value() or b"")
                 tell(message.topic(), message.partition(), message.offset(), key, value)
+            else:
+                print(message.error(), file=sys.stderr, flush=True)
     consumer.close()
 
 

@@ -2,6 +2,7 @@
 
     1         errors of the request are told for each partition
     2         …and in the answer's own `error_code`; no topics mean all
+    7         stable offsets; some errors of the request stand beside the partitions (BESIDE_ERROR)
     8         many groups, each with its error
     9         members of the consumer protocol say who they are
     10        topics come by id
@@ -24,6 +25,7 @@ from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.groups.offsets import (
     OffsetFetchRequest,
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
@@ -33,19 +35,36 @@ from broker.kafka.schemas.groups.offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from penstock.errors import ApiError, UnknownTopicIdError, UnstableOffsetCommitError
+from penstock.errors import (
+    ApiError,
+    CoordinatorLoadInProgressError,
+    NotCoordinatorError,
+    StaleMemberEpochError,
+    UnknownTopicIdError,
+    UnstableOffsetCommitError,
+)
 from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX
 from penstock.messages.groups import offsets as messages
 from penstock.messages.groups.group_apis import OFFSET_FETCH
 from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
 
 FIRST_WITH_ERROR: Final = 2
+FIRST_WITH_STABLE: Final = 7
 FIRST_WITH_GROUPS: Final = 8
 FIRST_WITH_IDS: Final = 10
 ASK_AGAIN: Final = -1000
 """The offset beside UNSTABLE_OFFSET_COMMIT, where Kafka has -1. librdkafka (2.16 too) keeps the offset of such an
 answer if its assignment changed meanwhile: -1 has it begin where `auto.offset.reset` says, so that what the group has
 done is done again, and this one, its RD_KAFKA_OFFSET_STORED, has it ask again. Others look at the error alone."""
+BESIDE_ERROR: Final = {
+    NotCoordinatorError.code: UnstableOffsetCommitError.code,
+    CoordinatorLoadInProgressError.code: UnstableOffsetCommitError.code,
+    StaleMemberEpochError.code: StaleMemberEpochError.code,
+}
+"""The error of a group that a member outlives → that of each partition beside it, where Kafka lists no partitions.
+librdkafka (2.16 too, its issue 5586) forgets those that such an answer leaves out: its member goes on to heartbeat, and
+never reads them. It asks again for a partition with one of these errors. Others look at the error of the group alone.
+"""
 
 
 @dataclass(slots=True)
@@ -108,7 +127,7 @@ def offset_fetch_failed(asked: Asked, body: OffsetFetchRequest, error: ApiError)
     topics = [_Topic(one.name, "", one.partition_indexes) for one in body.topics or ()]
     groups = [_Group(body.group_id, "", NO_EPOCH, topics, {}, error)]
     if asked.version >= FIRST_WITH_GROUPS:
-        groups = [_Group(one.group_id, "", NO_EPOCH, [], {}, error) for one in body.groups]
+        groups = [_Group(one.group_id, "", NO_EPOCH, _topics_as_asked(one), {}, error) for one in body.groups]
     making = _answer(asked, groups, count())
     while True:
         try:
@@ -150,6 +169,11 @@ def _topics_by_id(parts: PlanParts, topics: Iterable[OffsetFetchRequestTopics]) 
             found[topic.topic_id] = _Topic(parts.topic_name(topic.topic_id), topic.topic_id, [])
         found[topic.topic_id].indexes += topic.partition_indexes
     return list(found.values())
+
+
+def _topics_as_asked(group: OffsetFetchRequestGroup) -> list[_Topic]:
+    """Each as the request has it, by name or by id."""
+    return [_Topic(topic.name, topic.topic_id, topic.partition_indexes) for topic in group.topics or ()]
 
 
 def _portions(groups: Iterable[_Group]) -> Iterator[list[_Piece]]:
@@ -206,9 +230,11 @@ def _answer(asked: Asked, groups: list[_Group], numbers: Iterator[int]) -> Pause
         return of_groups
     (group,) = groups
     code = code_of(group.error, OFFSET_FETCH.name, asked.version)
-    if group.error is not None and asked.version >= FIRST_WITH_ERROR:
-        return OffsetFetchResponse(error_code=code)
-    answer = OffsetFetchResponse()
+    if asked.version < FIRST_WITH_ERROR:
+        code = 0
+    answer = OffsetFetchResponse(error_code=code)
+    if code and not _lists_beside(asked, code):
+        return answer
     for topic in group.topics or ():
         partitions: list[OffsetFetchResponsePartition] = []
         for index in topic.indexes:
@@ -234,8 +260,9 @@ def _group(asked: Asked, group: _Group, numbers: Iterator[int]) -> Paused[Offset
     has_ids = asked.version >= FIRST_WITH_IDS
     if is_pause_due(next(numbers)):
         yield PAUSE
+    code = code_of(group.error, OFFSET_FETCH.name, asked.version)
     topics: list[OffsetFetchResponseTopics] = []
-    for topic in group.topics or () if group.error is None else ():
+    for topic in group.topics or () if not code or _lists_beside(asked, code) else ():
         partitions: list[OffsetFetchResponsePartitions] = []
         for index in topic.indexes:
             partitions.append(_partition_of_group(asked, group, topic, index))
@@ -248,7 +275,6 @@ def _group(asked: Asked, group: _Group, numbers: Iterator[int]) -> Paused[Offset
                 partitions=partitions,
             )
         )
-    code = code_of(group.error, OFFSET_FETCH.name, asked.version)
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=code)
 
 
@@ -263,6 +289,11 @@ def _partition_of_group(asked: Asked, group: _Group, topic: _Topic, index: int) 
     )
 
 
+def _lists_beside(asked: Asked, code: int) -> bool:
+    """True if the answer lists the partitions beside that error of their group."""
+    return asked.version >= FIRST_WITH_STABLE and code in BESIDE_ERROR
+
+
 def _values(asked: Asked, group: _Group, topic: _Topic, index: int) -> tuple[int, int, str, int]:
     """Offset, leader epoch, metadata and error of a partition."""
     error = group.error
@@ -272,8 +303,10 @@ def _values(asked: Asked, group: _Group, topic: _Topic, index: int) -> tuple[int
     if error is None and found is not None:
         error = found.error
     if error is not None or found is None:
-        offset = ASK_AGAIN if isinstance(error, UnstableOffsetCommitError) else NO_OFFSET
-        return offset, NO_EPOCH, "", code_of(error, OFFSET_FETCH.name, asked.version)
+        code = code_of(error, OFFSET_FETCH.name, asked.version)
+        if group.error is not None and _lists_beside(asked, code):
+            code = BESIDE_ERROR[code]
+        return ASK_AGAIN if code == UnstableOffsetCommitError.code else NO_OFFSET, NO_EPOCH, "", code
     return found.offset, found.leader_epoch, found.metadata, 0
 
 

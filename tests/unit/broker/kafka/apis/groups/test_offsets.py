@@ -11,16 +11,19 @@ from broker.kafka.api_row import failed_answer
 from broker.kafka.apis.groups.offset_commit import offset_commit
 from broker.kafka.apis.groups.offset_delete import offset_delete
 from broker.kafka.apis.groups.offset_fetch import offset_fetch
+from broker.kafka.errors import code_of
 from broker.kafka.plan import PAUSED_EVERY
 from broker.kafka.schemas.groups import offsets as schemas
 from penstock.errors import (
     ApiError,
+    CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
     IllegalGenerationError,
     NotCoordinatorError,
     OffsetMetadataTooLargeError,
+    RequestTimedOutError,
     StaleMemberEpochError,
     UnknownMemberIdError,
     UnstableOffsetCommitError,
@@ -36,6 +39,8 @@ PARTS = parts_of(topic_of("t", T, ME, ME), topic_of("u", U, ME))
 ROWS = {row.name: row for row in rows_over(PARTS, *GROUPS)}
 commit, fetch, delete = (partial(one, PARTS) for one in (offset_commit, offset_fetch, offset_delete))
 IDS = {"t": T, "u": U, "gone": NONE}
+ASKED_AGAIN = [("t", 0, -1000, "", 88), ("t", 1, -1000, "", 88)]
+"""The partitions beside an error of their group, as librdkafka asks for them again."""
 
 
 def committed(version: int, *offsets: tuple[str, int, int], **fields: Any) -> schemas.OffsetCommitRequest:
@@ -228,7 +233,7 @@ def test_each_of_many_groups_has_its_offsets_or_its_error(version: int) -> None:
     )
     g, h, i = read_by_client(ended(plan, messages.OffsetFetchResponse(answer)), version).groups
     assert [(one.group_id, one.error_code) for one in (g, h, i)] == [("g", 0), ("h", 113), ("i", 0)]
-    assert (offsets_of(g), offsets_of(h)) == ([("t", 0, 5, "here", 0)], [])
+    assert (offsets_of(g), offsets_of(h)) == ([("t", 0, 5, "here", 0)], [("t", 0, -1, "", 113)])
     lost = [] if version >= 10 else [("lost", 0, 1, "here", 0)]  # it has no id any more
     assert offsets_of(i) == [("u", 0, 6, "here", 0), *lost, ("t", 0, 7, "here", 0)]
 
@@ -250,10 +255,36 @@ def test_an_error_of_a_whole_fetch_is_where_its_version_has_a_place(version: int
         read = read_by_client(answer, version)
         if version == 1:
             assert offsets_of(read) == [("t", 0, -1, "", 16), ("t", 1, -1, "", 16)]
-        elif version < 8:
+        elif version < 7:
             assert (read.error_code, read.topics) == (16, [])
+        elif version == 7:
+            assert (read.error_code, offsets_of(read)) == (16, ASKED_AGAIN)
         else:
-            assert [(one.group_id, one.error_code, one.topics) for one in read.groups] == [("g", 16, [])]
+            assert [(one.group_id, one.error_code, offsets_of(one)) for one in read.groups] == [("g", 16, ASKED_AGAIN)]
+
+
+@pytest.mark.parametrize("version", range(7, 11))
+@pytest.mark.parametrize(
+    ("error", "beside"),
+    [
+        (NotCoordinatorError(), 88),
+        (CoordinatorLoadInProgressError(), 88),
+        (RequestTimedOutError(), 88),  # told as NOT_COORDINATOR
+        (StaleMemberEpochError(), 113),
+        (UnknownMemberIdError(), None),
+    ],
+)
+def test_beside_an_error_that_a_member_outlives_are_its_partitions_for_librdkafka_to_ask_again(
+    version: int, error: ApiError, beside: int | None
+) -> None:
+    plan = fetch(asked(version), asked_offsets(version, g={"t": [0], "gone": [1]}))
+    next(plan)
+    read = read_by_client(ended(plan, messages.OffsetFetchResponse((messages.GroupOffsets("g", error),))), version)
+    group = read.groups[0] if version >= 8 else read
+    assert group.error_code == code_of(error, "OffsetFetch", version)
+    offset = -1000 if beside == 88 else -1
+    wanted = [] if beside is None else [("t", 0, offset, "", beside), ("gone", 1, offset, "", beside)]
+    assert sorted(offsets_of(group)) == sorted(wanted)
 
 
 @pytest.mark.parametrize("version", range(2, 8))
