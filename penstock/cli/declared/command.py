@@ -77,6 +77,11 @@ def apply(
     """
     name = "standard input" if file == STDIN else file
     wanted = read_declared(name, _content(file))
+    if prune and wanted == DeclaredState():
+        raise ConfigError(
+            f"{name}: it declares nothing, so --prune would delete everything of {', '.join(prune)}. A file that was"
+            " cut short, or a command before the pipe that failed, looks like that: name one thing that stays"
+        )
     options = PlanOptions(
         frozenset(_kinds(prune or [], "--prune")), set_passwords, os.environ.get(VARIABLES["username"], "")
     )

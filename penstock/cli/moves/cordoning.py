@@ -101,6 +101,11 @@ def uncordon_broker(cordons: Cordons, log_dirs: list[str]) -> str:
     if entry is None:
         cordons.change_paths(subtract=freed)
         return ""
+    if EVERY_DIR in _items(entry) and not known:
+        raise ConfigError(
+            f"--log-dir {freed[0]}: broker {cordons.broker_id} is cordoned whole, and does not say which other log dirs"
+            " it has; that takes DESCRIBE on the cluster, and a broker that answers"
+        )
     now = known if EVERY_DIR in _items(entry) else _items(entry)
     return cordons.set(",".join(path for path in now if path not in freed))
 
@@ -144,4 +149,6 @@ def _take_back(cordons: Cordons, entry: ConfigEntry | None, *, was_cordoned: boo
 
 
 def _items(entry: ConfigEntry) -> list[str]:
-    return [item for item in entry.value.split(",") if item]
+    """The items as the broker reads them: `configs alter` takes spaces and slashes at an end, too."""
+    items = filter(None, map(str.strip, entry.value.split(",")))
+    return [item if item == EVERY_DIR else os.path.normpath(item) for item in items]

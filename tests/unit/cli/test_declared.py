@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from penstock.admin import NewTopic
-from penstock.cli.declared.command import stopping_is_said
+from penstock.cli.declared.command import apply, stopping_is_said
 from penstock.cli.declared.finding import find_state
 from penstock.cli.declared.performing import AT_ONCE_MAX, AppliedSteps, passwords_of, perform, refused
 from penstock.client.admin.admin import Admin
@@ -288,6 +288,15 @@ def test_rates_that_differ_do_not_look_alike_in_a_plan() -> None:
     before, after = (read_declared("f", quota + rate) for rate in (b"1234567", b"1234568.5"))
     (step,) = plan_apply(after, before).steps
     assert step.what == "producer_byte_rate = 1234568.5 (was 1234567)"
+
+
+@pytest.mark.parametrize("content", [b"", b"# users are not in this file: no right\n", b"[topics]\n"])
+def test_a_file_that_declares_nothing_prunes_nothing(tmp_path: Path, content: bytes) -> None:
+    """`penstock export … | penstock apply - --prune topics --yes`, where the export failed."""
+    file = tmp_path / "cluster.toml"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match="declares nothing, so --prune would delete everything of topics, acls"):
+        apply(str(file), ["topics", "acls"], yes=True, bootstrap="127.0.0.1:1")
 
 
 def test_nobody_prunes_its_own_user_and_rights() -> None:

@@ -10,7 +10,7 @@ from penstock.cli.moves.cordoning import Cordons, cordon_broker, uncordon_broker
 from penstock.client.admin.admin import Admin
 from penstock.client.admin.log_dir_info import LogDirInfo
 from penstock.client.admin.log_dirs import BrokerLogDirs
-from penstock.errors import BrokerIdNotRegisteredError, ConfigError, NetworkError
+from penstock.errors import BrokerIdNotRegisteredError, ClusterAuthorizationFailedError, ConfigError, NetworkError
 from penstock.messages.configs import ConfigEntry, ConfigSource
 
 KEY = "cordoned.log.dirs"
@@ -61,6 +61,7 @@ def test_a_whole_broker_is_cordoned_and_uncordoned() -> None:
         ("/a", "", ["/b", "/b/"], "/a,/b"),
         (None, "/a", ["/b"], "/a,/b"),
         ("/a,/b", "", ["/c"], "*"),
+        ("/a/ , /b", "", ["/c"], "*"),
         ("*", "", ["/c"], "*"),
     ],
 )
@@ -76,6 +77,7 @@ def test_log_dirs_are_cordoned_beside_those_that_are(own: str | None, file: str,
         ("*", "", ["/b"], "/a,/c"),
         (None, "*", ["/b"], "/a,/c"),
         ("/b", "", ["/b"], ""),
+        ("/a, /b/", "", ["/b"], "/a"),
         (None, "*", [], ""),
         ("/a", "*", [], ""),
     ],
@@ -92,6 +94,14 @@ def test_a_path_that_the_broker_does_not_have_is_refused() -> None:
     with pytest.raises(ConfigError, match="--log-dir /d: broker 1 has /a, /b, /c"):
         cordon_broker(of(broker), ["/d"])
     assert broker.own is None
+
+
+def test_one_log_dir_of_a_cordoned_broker_that_does_not_say_which_it_has_frees_none() -> None:
+    broker = FakeBroker("*")
+    broker.describe_log_dirs = lambda brokers: {1: BrokerLogDirs(1, error=ClusterAuthorizationFailedError())}  # type: ignore[method-assign]
+    with pytest.raises(ConfigError, match="does not say which other log dirs"):
+        uncordon_broker(of(broker), ["/b"])
+    assert broker.own == "*"
 
 
 def test_a_broker_that_is_away_is_cordoned_and_its_paths_are_taken_as_they_are() -> None:
