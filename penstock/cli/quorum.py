@@ -25,7 +25,15 @@ from penstock.cli.edge.voters import (
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_fields, print_json, print_rows, print_table, say
 from penstock.cli.patience.watch import patient_admin
-from penstock.errors import ConfigError
+from penstock.errors import (
+    ConfigError,
+    ControllerIdNotRegisteredError,
+    DuplicateVoterError,
+    InvalidRequestError,
+    PolicyViolationError,
+    UnsupportedVersionError,
+    VoterNotFoundError,
+)
 from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
@@ -103,7 +111,11 @@ def add_voter(
     named = voter_of_config(config) if config else parse_voter(voter, needs_address=True)
     if dry_run:
         with patient_admin(bootstrap) as admin:
-            note(_status(named, admin.describe_quorum()))
+            info = admin.describe_quorum()
+        if any(one.node_id == named.voter_id for one in info.voters):
+            raise DuplicateVoterError(f"node {named.voter_id} is a voter already; remove it first")
+        _require_dynamic(info)
+        note(_status(named, info))
         _changed(named, "would be added", as_json, done=False)
         return
     with patient_admin(bootstrap) as admin:
@@ -131,7 +143,7 @@ def remove_voter(
     named = parse_voter(voter, needs_address=False)
     if dry_run or (sys.stdin.isatty() and not yes):
         with patient_admin(bootstrap) as admin:
-            left = [one.node_id for one in admin.describe_quorum().voters if one.node_id != named.voter_id]
+            left = _left_without(named, admin.describe_quorum())
         if dry_run:
             _changed(named, "would be removed", as_json, done=False)
             return
@@ -163,9 +175,11 @@ def unregister(
         with patient_admin(bootstrap) as admin:
             info = admin.describe_quorum()
         if any(one.node_id == controller_id for one in info.voters):
-            note(f"controller {controller_id} is a voter: take its vote first (`penstock quorum remove-voter`)")
-        elif all(one.node_id != controller_id for one in info.observers):
-            note(f"the quorum's leader knows no controller {controller_id}")
+            raise PolicyViolationError(
+                f"controller {controller_id} is a voter; take its vote first (`penstock quorum remove-voter`)"
+            )
+        if info.has_leader and all(one.node_id != controller_id for one in info.observers):
+            raise ControllerIdNotRegisteredError(f"the quorum's leader knows no controller {controller_id}")
     else:
         with patient_admin(bootstrap) as admin:
             admin.unregister_controller(controller_id)
@@ -213,12 +227,27 @@ def _changed(voter: NamedVoter, what: str, as_json: bool, *, done: bool = True) 
         say(f"voter {voter} {what}")
 
 
+def _require_dynamic(info: QuorumInfo) -> None:
+    """UnsupportedVersionError where the leader says that no voter can be changed."""
+    if info.has_leader and not info.is_dynamic:
+        raise UnsupportedVersionError(f"the voters are {STATIC}")
+
+
+def _left_without(named: NamedVoter, info: QuorumInfo) -> list[int]:
+    """The voters that stay. The leader's own errors where it would refuse the removal."""
+    if info.has_leader and (named.voter_id, named.directory_id) not in [
+        (one.node_id, one.directory_id) for one in info.voters
+    ]:
+        raise VoterNotFoundError(f"no voter has the id {named.voter_id} and the directory id {named.directory_id}")
+    _require_dynamic(info)
+    left = [one.node_id for one in info.voters if one.node_id != named.voter_id]
+    if info.has_leader and not left:
+        raise InvalidRequestError(f"voter {named.voter_id} is the last one; add another first")
+    return left
+
+
 def _status(named: NamedVoter, info: QuorumInfo) -> str:
     """The standing of a controller that is to be added, as the quorum knows it."""
-    if not info.is_dynamic:
-        return f"the voters are {STATIC}"
-    if any(one.node_id == named.voter_id for one in info.voters):
-        return f"node {named.voter_id} is a voter already; remove it first"
     seen = [one for one in info.observers if (one.node_id, one.directory_id) == (named.voter_id, named.directory_id)]
     if not seen:
         return f"no observer has the id {named.voter_id} and that directory id: start it first"
