@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from metadata.records import ALL_BROKERS
 from penstock.config_keys import ConfigKey, ConfigValue, Update, nearest
 from penstock.errors import InvalidConfigError
+from penstock.lazy_dataclass import dataclass
 
 VALUE_CHARACTERS_MAX: Final = 4_096
 """Limit for the text of one value: a list of log levels is the longest."""

@@ -10,7 +10,7 @@ A delta is used once: after `apply` its tables belong to the new image.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from metadata.acls import AclTable
@@ -22,6 +22,7 @@ from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRe
 from metadata.replay import replay
 from metadata.scram import ScramTable
 from penstock.errors import InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.configs import ConfigResource
 
 K = TypeVar("K")

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.features import KRAFT_VERSION as KRAFT_VERSION
 from penstock.messages.features import METADATA_VERSION as METADATA_VERSION
 from penstock.messages.features import release_number

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
@@ -30,6 +30,7 @@ from metadata.records import (
 )
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from metadata.scram import NO_SCRAM, ScramImage, scram_records, scram_seal
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.configs import ConfigResource
 from penstock.messages.security.acls import AclBinding
 from penstock.messages.security.quotas import QuotaEntity

@@ -9,10 +9,11 @@ names, and the list of these alone (`penstock/topic_names.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from penstock.errors import InvalidTopicError
+from penstock.lazy_dataclass import dataclass
 from penstock.topic_names import CONSUMER_OFFSETS as CONSUMER_OFFSETS
 from penstock.topic_names import TRANSACTION_STATE as TRANSACTION_STATE
 from penstock.topic_names import collision_key

@@ -12,10 +12,11 @@ is read with it. A field is never removed, and never changes its meaning.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final
 
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH
 from raft.voters import VoterSet
 

@@ -6,7 +6,7 @@ once. Not here: where the values are kept (image.py, controller/state.py) and wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from metadata.listeners import parse_listener
@@ -17,6 +17,7 @@ from metadata.records import (
     RegisterBrokerRecord,
 )
 from penstock.errors import InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.types import CLIENT_LISTENER, NO_LEADER, Endpoint, ListenerEndpoint
 
 

@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from metadata.codec import encode_record
@@ -22,6 +22,7 @@ from metadata.records import (
     UserScramCredentialRecord,
 )
 from penstock.errors import InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl.credentials import ScramCredential, ScramMechanism
 
 

@@ -6,8 +6,9 @@ come back together. Not here: which errors are tried again, and for how long.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
+
+from penstock.lazy_dataclass import dataclass
 
 MAX_DOUBLINGS = 20
 SPREAD = 5

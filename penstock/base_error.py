@@ -1,4 +1,4 @@
-"""The base of all errors, how one is passed on to another process, and the error of a caught bug.
+"""The base of all errors, how one is passed on to another process or kept, and the error of a caught bug.
 
 An error that is raised in a worker (multiprocessing, concurrent.futures, joblib, Spark) is pickled there and must come
 out as it was, with its fields and notes. Python's own way calls the constructor with the text alone, so an error is
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 E = TypeVar("E", bound="PenstockError")
+Kept = TypeVar("Kept", bound=BaseException)
 
 
 class PenstockError(Exception):
@@ -37,3 +38,20 @@ class InvariantViolation(PenstockError):
     """A bug that would lose or reorder data was caught before it did. Never retried, never swallowed."""
 
     __module__ = "penstock.errors"
+
+
+def without_frames(error: Kept) -> Kept:
+    """The error without tracebacks, its own and those of its causes; for an error that is kept in an answer or a batch.
+
+    A traceback holds the frames that the error passed, with the records in their variables. If a frame leads back to
+    the error, only Python's cycle collector frees them, and that counts objects, not megabytes.
+    """
+    passed: set[int] = set()
+    left: list[BaseException] = [error]
+    while left:
+        one = left.pop()
+        if id(one) not in passed:
+            passed.add(id(one))
+            one.__traceback__ = None
+            left += [source for source in (one.__cause__, one.__context__) if source is not None]
+    return error

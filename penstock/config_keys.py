@@ -13,11 +13,12 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
 from penstock.errors import ConfigError, InvalidConfigError
+from penstock.lazy_dataclass import dataclass
 
 ConfigValue = int | float | bool | str | tuple[str, ...]
 

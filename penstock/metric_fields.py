@@ -7,8 +7,10 @@ A number and what it means to an operator stand in one place, and no part knows 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, field
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
+
+from penstock.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 METRIC = "metric"

@@ -7,8 +7,7 @@ the leader epoch of the record before it, by which a log that was truncated is n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH
 
 MAX_OFFSET = 2**63 - 1

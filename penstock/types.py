@@ -7,9 +7,11 @@ value. Not here: record bytes (`penstock.record`), errors (`penstock.errors`), w
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
+
+from penstock.lazy_dataclass import dataclass
 
 NO_LEADER = -1
 """The leader id of a partition or a quorum that has no leader."""

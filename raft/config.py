@@ -7,9 +7,8 @@ state owns the present one (`voters.py`), and nothing else reads this one while 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from raft.voters import VOTERS_MAX, VoterSet
 
 BATCH_MAX_BYTES = 1 << 20

@@ -11,9 +11,9 @@ request to find one. Which answers lead to another epoch or leader is decided in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from penstock.errors import CorruptMessageError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import iter_headers, verify_crc
 from penstock.types import NO_EPOCH, NO_LEADER, EpochEndOffset
 from raft.messages import (

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from penstock.errors import (
     InvalidRequestError,
@@ -19,6 +18,7 @@ from penstock.errors import (
     ResourceExhaustedError,
     SnapshotNotFoundError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH, NO_OFFSET, EpochEndOffset
 from raft import progress
 from raft.decided_log import BEGINNING

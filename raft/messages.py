@@ -9,8 +9,8 @@ proto3 default here (0, "", no message); the core treats every one as possible.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset, ListenerEndpoint
 from raft.voters import VoterSet
 

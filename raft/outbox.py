@@ -7,10 +7,11 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from penstock.errors import InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.types import EpochEndOffset
 from raft.messages import FetchMetadataResponse, FetchSnapshotResponse, Outbound, Request, Response
 from raft.quorum_state import ElectionState

@@ -7,8 +7,8 @@ what is committed are functions of a few lines each, so that they can be read an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_OFFSET
 
 

@@ -24,10 +24,11 @@ is never another; the epoch never falls (I1, I2, I3). The present voters are her
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from penstock.errors import InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_LEADER
 from raft.config import RaftConfig
 from raft.voter_history import VoterHistory

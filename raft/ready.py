@@ -6,8 +6,7 @@ outbox.py collects them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from penstock.lazy_dataclass import dataclass
 from penstock.types import EpochEndOffset
 from raft.messages import FetchMetadataResponse, FetchSnapshotResponse, Outbound, Response
 from raft.quorum_state import ElectionState

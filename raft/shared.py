@@ -6,11 +6,12 @@ other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 
 from penstock.backoff import Backoff
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from raft.config import RaftConfig
 from raft.decided_log import DecidedLog
 from raft.messages import (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge, measured
 from penstock.types import ListenerEndpoint
 from raft.quorum_state import Forgotten, State

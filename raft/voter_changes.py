@@ -18,7 +18,7 @@ Pure. Not here: the record (voter_records.py), and what follows from a set (quor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.errors import (
     DuplicateVoterError,
@@ -27,6 +27,7 @@ from penstock.errors import (
     UnsupportedVersionError,
     VoterNotFoundError,
 )
+from penstock.lazy_dataclass import dataclass
 from raft.progress import ReplicaProgress
 from raft.voters import VOTERS_MAX, Voter, VoterSet
 

@@ -17,10 +17,11 @@ Pure values. Not here: who may change the set, and when a change counts (voter_c
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from penstock.errors import InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.types import Endpoint, ListenerEndpoint
 
 VOTERS_MAX: Final = 9

@@ -6,10 +6,10 @@ user wrote is `metadata`'s work; here are only the bounds without which the file
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 MIN_SEGMENT_BYTES = 64
 MAX_SEGMENT_BYTES = 2**31 - 1

@@ -15,11 +15,11 @@ from broker.authorization.rules.ruling import of_cluster
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request
+from penstock.base_error import without_frames
 from penstock.errors import ApiError, InvalidRequestError, ResourceExhaustedError
 from penstock.messages.admin_apis import ALTER_REPLICA_LOG_DIRS
 from penstock.messages.log_dirs import AlterReplicaLogDirResult, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from penstock.messages.security.acls import Operation
-from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 
 OPEN_REQUESTS_MAX: Final = 16

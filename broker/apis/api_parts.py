@@ -7,7 +7,6 @@ handlers, and the parts themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from broker.apis.cluster.topic_views import TopicViews
@@ -29,6 +28,7 @@ from broker.transactions.leader.transaction_markers import OffsetsMarkers
 from broker.transactions.verification.held_batches import HeldBatches
 from metadata.image import MetadataImage
 from penstock.clock import Clock
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.cluster import NodeStanding, PartitionTrouble
 from penstock.messages.features import FeaturesInfo
 from penstock.messages.quorum import QuorumInfo

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from broker.apis.served import Served
@@ -21,12 +20,14 @@ from broker.replication.leader.purgatory import DelayedOperation, Waiter
 from broker.replication.leader.record_deletion import delete_below
 from broker.replication.partition import Partition
 from metadata.internal_topics import check_deletion_of_records
+from penstock.base_error import without_frames
 from penstock.errors import (
     ApiError,
     InvalidRequestError,
     RequestTimedOutError,
     ResourceExhaustedError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.client_apis import DELETE_RECORDS
 from penstock.messages.offsets import (
     DeleteRecordsPartition,
@@ -35,7 +36,6 @@ from penstock.messages.offsets import (
     DeleteRecordsResult,
 )
 from penstock.messages.security.acls import Operation
-from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 
 TIMEOUT_MS_MAX: Final = 600_000

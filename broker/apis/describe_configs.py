@@ -25,6 +25,7 @@ from broker.quorum.metadata_publisher import topic_defaults
 from metadata.image import MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
 from metadata.topic_config import EVERY_TOPIC_KEY, effective_value, topic_config_definition
+from penstock.base_error import without_frames
 from penstock.config_keys import REQUIRED, ConfigKey, Update, config_text
 from penstock.errors import (
     ApiError,
@@ -43,7 +44,6 @@ from penstock.messages.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from penstock.tracebacks import without_frames
 
 RESOURCES_MAX: Final = DESCRIBE_CONFIGS.limits.elements["resources"]
 _SHOWN_CHARACTERS: Final = 64

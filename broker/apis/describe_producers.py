@@ -18,6 +18,7 @@ from broker.apis.served import Served
 from broker.authorization.rules.ruling import in_parts, of_partition
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
+from penstock.base_error import without_frames
 from penstock.errors import ApiError, ResourceExhaustedError
 from penstock.messages.admin_apis import DESCRIBE_PRODUCERS
 from penstock.messages.produce import (
@@ -29,7 +30,6 @@ from penstock.messages.produce import (
 )
 from penstock.messages.security.acls import Operation
 from penstock.record.batch import NO_SEQUENCE
-from penstock.tracebacks import without_frames
 from penstock.types import NO_EPOCH, NO_OFFSET
 from storage.append.producer_state import KnownProducers
 from storage.append.transaction_state import NO_TRANSACTION

@@ -31,6 +31,7 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
+from penstock.base_error import without_frames
 from penstock.errors import (
     ApiError,
     CorruptFileError,
@@ -42,7 +43,6 @@ from penstock.errors import (
 from penstock.messages.client_apis import LIST_OFFSETS
 from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
 from penstock.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
-from penstock.tracebacks import without_frames
 from penstock.types import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,

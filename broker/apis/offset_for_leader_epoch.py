@@ -14,6 +14,7 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
+from penstock.base_error import without_frames
 from penstock.errors import ApiError
 from penstock.messages.client_apis import OFFSET_FOR_LEADER_EPOCH
 from penstock.messages.offsets import (
@@ -23,7 +24,6 @@ from penstock.messages.offsets import (
     OffsetForLeaderEpochResponse,
 )
 from penstock.messages.security.acls import Operation
-from penstock.tracebacks import without_frames
 from penstock.types import EpochEndOffset
 
 

@@ -8,7 +8,6 @@ Not here: the parts that handlers stand on (api_parts.py), and Kafka's keys and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from broker.apis.api_parts import ApiParts
@@ -16,6 +15,7 @@ from broker.apis.router import Handle
 from broker.authorization.rules.ruling import Rule
 from broker.network.request_channel import Request
 from broker.quotas.partition_changes import Count
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.api import Api
 
 NODES_ALONE: Final = None

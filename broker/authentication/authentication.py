@@ -4,11 +4,11 @@ given."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from broker.authentication.authentication_counts import AuthenticationCounts
 from broker.authentication.logins import Dialogue, LoginListener, Logins
 from broker.authentication.sessions import Sessions
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, measured
 
 _TOTAL = ("penstock_authentications", "Authentications at a listener for clients, by the listener and the outcome.")

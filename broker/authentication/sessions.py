@@ -13,12 +13,13 @@ from __future__ import annotations
 import hmac
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from broker.authentication.logins import Dialogue
 from penstock.addresses import network_of
 from penstock.errors import IllegalSaslStateError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import Endpoint
 
 TOKEN_BYTES: Final = 32

@@ -8,10 +8,10 @@ they ask for. Pure but for the metadata, which it is given as a function. Not he
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from broker.authorization.acl_index import AclIndex
 from penstock.addresses import as_connected
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import AclBinding, Operation, ResourceType
 
 Right = tuple[Operation, ResourceType]

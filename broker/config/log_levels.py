@@ -10,9 +10,9 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 LEVELS: Mapping[str, int] = {
     "debug": logging.DEBUG,

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from broker.config.keys.security_keys import METRICS_LISTENER, ClientAuth, TlsSettings
 from metadata.cordon import EVERY_DIR
 from metadata.listeners import CONTROLLER_LISTENER, KAFKA_LISTENER
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint, ListenerType, SecurityProtocol
 from raft.voters import Voter, VoterSet
 

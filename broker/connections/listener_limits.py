@@ -8,12 +8,11 @@ listener.name.<name>.… sets holds for that listener besides. Pure. Not here: w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.shared_connections import CreationRate, SharedConnections
 from penstock.config_keys import INT32_MAX
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

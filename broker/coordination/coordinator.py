@@ -11,7 +11,6 @@ Groups and transactional ids have one each. Not here: decisions (the cores), and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic
 
@@ -23,6 +22,7 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.role_news import Lead
 from broker.replication.partition import Partition
 from penstock.errors import NotCoordinatorError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from broker.coordination.led_shard import LedShard
@@ -16,6 +15,7 @@ from broker.coordination.turn import Client, Ticket
 from broker.network.parties import party_of
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, CoordinatorNotAvailableError, NotCoordinatorError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.api import Api, no_outcomes
 from penstock.messages.apis import APIS
 

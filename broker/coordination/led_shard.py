@@ -33,6 +33,7 @@ from broker.coordination.shard_ports import Core, ShardPorts, ShardState
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.coordination.wake_up import HELD_MS, ShardSteps, WakeUp
 from broker.replication.hosting.role_news import Lead
+from penstock.base_error import without_frames
 from penstock.errors import (
     ApiError,
     CoordinatorLoadInProgressError,
@@ -42,7 +43,6 @@ from penstock.errors import (
 )
 from penstock.record.markers import Marker
 from penstock.tasks import watch
-from penstock.tracebacks import without_frames
 
 _log = logging.getLogger(__name__)
 

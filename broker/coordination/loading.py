@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from broker.coordination.record_codec import MalformedRecordError
@@ -23,6 +22,7 @@ from broker.replication.leader.leader_reads import LeaderReads
 from broker.replication.partition import Partition
 from penstock.base_error import PenstockError
 from penstock.errors import ApiError, CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.markers import Marker
 from penstock.threads import Threads
 from storage.disk.log_dir_threads import LogDirThreads

@@ -15,11 +15,11 @@ and for whom (held_memory.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import Final, NamedTuple
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 
 NOBODY: Final = ""
 """The holder of state that no request brought: it was loaded from the log, or the node made it."""

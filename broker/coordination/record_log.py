@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import iter_headers
 from penstock.record.decoding import decode_records
 from penstock.record.markers import Marker, read_marker

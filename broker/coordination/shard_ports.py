@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeVar
 
@@ -17,6 +16,7 @@ from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.codecs import Codec
 from penstock.record.markers import Marker
 

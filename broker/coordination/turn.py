@@ -12,13 +12,14 @@ So a core checks everything BEFORE its first `write`: after that it must not rai
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
 from broker.coordination.memory_shares import NOBODY
 from broker.coordination.record_log import TransactionalRecord, TxnProducer, Written
 from broker.network.request_ports import Visibility
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.markers import Marker
 
 Ticket = Callable[[Any], None]

@@ -6,7 +6,7 @@ Not here: the settings of the topic that holds them (`offsets.topic.*`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ all together, those of Kafka's clients too; the followers' listener shares none 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuard
@@ -24,6 +24,7 @@ from broker.grpc.request_decoder import RequestDecoders
 from broker.network.listeners import BrokerService
 from broker.network.named_partitions import arrivals_first, coordinators_first
 from broker.tls.material import NO_CERTIFICATES, Certificates
+from penstock.lazy_dataclass import dataclass
 from penstock.types import Endpoint
 
 

@@ -8,7 +8,7 @@ Calls are client_calls.py's. The listener decodes and encodes and decides nothin
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestIntake, RequestMemory
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.api import Api
 from penstock.messages.client_apis import FETCH, PRODUCE
 from penstock.messages.fetch import FetchResponse

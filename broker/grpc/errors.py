@@ -9,6 +9,7 @@ from __future__ import annotations
 import grpc
 import grpc.aio
 
+from penstock.base_error import without_frames
 from penstock.errors import (
     ApiError,
     AuthenticationRequiredError,
@@ -27,7 +28,6 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
-from penstock.tracebacks import without_frames
 from penstock.wire.error_trailer import error_in_trailer, trailer_of
 from penstock.wire.throttle_trailer import Throttled, throttle_trailer
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -36,6 +35,7 @@ from broker.network.parties import party_of
 from broker.network.request_channel import Caller
 from broker.network.request_memory import RequestMemory
 from penstock.errors import ApiError, InvalidRequestError, RequestTimedOutError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.api import Api
 from penstock.types import Endpoint
 

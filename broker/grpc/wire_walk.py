@@ -18,9 +18,9 @@ Pure: bytes in, counts out or InvalidRequestError. A message's shape comes from 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from penstock.errors import InvalidRequestError
+from penstock.lazy_dataclass import dataclass
 
 VARINT, FIXED64, LENGTH_DELIMITED, FIXED32 = 0, 1, 2, 5
 CONTINUES = 0x80

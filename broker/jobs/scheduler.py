@@ -16,12 +16,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge, in_seconds, measured
 from penstock.tasks import watch
 from penstock.threads import Threads

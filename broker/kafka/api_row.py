@@ -7,7 +7,7 @@ makes its plan for one node. Key and name of an API come from its schema.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked, ConnectionEnds, MakePlan, Plan
 from broker.kafka_codec.structs import facts_of
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 
 PRODUCE_KEY: Final = 0
 BYTES_MAX: Final = 8 << 20

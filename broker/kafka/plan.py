@@ -16,13 +16,14 @@ A plan decides and does no I/O, so that a test can go through it by hand. Not he
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple, Protocol
 
 from broker.network.client_software import CountedSoftware
 from broker.network.fetcher_session import FetcherSession
 from broker.network.request_channel import Caller
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 
 
 class Ask(NamedTuple):

@@ -13,9 +13,10 @@ function is typed as what it stands for in a class (structs.py), where type chec
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
+
+from penstock.lazy_dataclass import dataclass
 
 VERSION_MAX: Final = 0x7FFF
 Bytes = bytes | memoryview

@@ -12,11 +12,12 @@ Not here: reading and writing them (codec.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar, dataclass_transform
 
 from broker.kafka_codec.fields import ALL, MISSING, MISSING_STRUCT, NONE, Versions, WireField
 from broker.kafka_codec.fields import versions as _range
+from penstock.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 Reader = Callable[[memoryview, int, int], tuple[Any, int, int]]

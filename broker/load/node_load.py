@@ -19,10 +19,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from broker.load.busy_time import WorkKind
 from broker.load.thread_times import ThreadTime
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import gauge, measured
 
 WINDOW_NS = 60_000_000_000

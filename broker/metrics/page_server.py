@@ -23,13 +23,13 @@ import struct
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Final
 
 from broker.metrics.page_turns import CONNECTIONS_MAX, PageTurns
 from broker.tls.ssl_contexts import ServerContexts, why_not
+from penstock.lazy_dataclass import dataclass
 from penstock.types import Endpoint
 
 _log = logging.getLogger(__name__)

@@ -11,12 +11,13 @@ name in that request. At a listener with SASL a connection is one of the others 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from broker.network.client_software import OTHERS, ClientSoftware
 from broker.network.name_places import NamePlaces
 from broker.network.parties import party_of
 from broker.network.request_channel import ANONYMOUS, Caller
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge
 
 NAMES_MAX = 200

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from broker.authentication.authentication import Authentication
@@ -29,6 +29,7 @@ from broker.network.request_memory import RequestMemory
 from metadata.features import TABLE, FeatureTable
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import Operation, ResourceType
 from raft.voters import NO_VOTERS, VoterSet
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from broker.network.budget_shares import BudgetShares, WaitingParties
 from penstock.addresses import network_of
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge, measured
 
 OVERTAKEN_MAX: Final = 64

@@ -11,17 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from broker.load.busy_time import BusyTimes
 from broker.load.long_work import LongWork
 from broker.network.memory_budget import Lease
 from broker.network.request_ports import AnswerParts, AnswerRoom, TopicRights
+from penstock.base_error import without_frames
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.api import Outcome
 from penstock.messages.security.acls import ANONYMOUS_USER, USER_TYPE
-from penstock.tracebacks import without_frames
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
 
 T = TypeVar("T")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from broker.authentication.tokens.ports import NO_TOKENS, Tokens
@@ -21,6 +20,7 @@ from broker.replication.leader.alter_partition import IsrProbe
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
 from penstock.ids import Ids
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 from raft.driver.protocols import QuorumProbe
 from storage.disk.file_system import FileSystem

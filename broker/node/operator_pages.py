@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
@@ -31,6 +30,7 @@ from broker.node.node import Node
 from broker.tls.material import Certificates
 from broker.tls.ssl_contexts import ServerContexts
 from metadata.listeners import CONTROLLER_LISTENER
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH
 from raft.voters import VoterSet
 from storage.log_dirs.log_manager_config import LoadProgress

@@ -9,10 +9,10 @@ controller (producer_id_manager.py), and which block it is (metadata/controller/
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from penstock.errors import ApiError, RequestTimedOutError, ResourceExhaustedError, UnknownServerError
+from penstock.lazy_dataclass import dataclass
 
 WAITING_MAX: Final = 1_000
 """The most requests that wait for a block; one block serves them all."""

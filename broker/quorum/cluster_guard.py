@@ -13,10 +13,10 @@ the configuration's first voters and asks for no later ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InconsistentClusterIdError, MetaPropertiesError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import Endpoint
 from raft.driver.protocols import QuorumTransport
 from raft.messages import Request, Response

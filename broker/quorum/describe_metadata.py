@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request
@@ -30,6 +29,7 @@ from penstock.errors import (
     PositionOutOfRangeError,
     ResourceExhaustedError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse
 from penstock.threads import Threads
 from storage.disk.dir_threads import DirThreads, NoThreadError

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from dataclasses import dataclass
 
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.metadata_reader import read_metadata
 from metadata.image import shown_lines
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.plain_text import plain_json
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import partition_directory

@@ -15,11 +15,11 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from metadata.image import MetadataImage
 from metadata.snapshot import check_snapshot, decode_snapshot, encode_snapshot, snapshot_id_of
 from penstock.errors import CorruptMessageError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import HEADER_BYTES, read_header
 from penstock.types import EpochEndOffset
 from raft.decided_log import BEGINNING

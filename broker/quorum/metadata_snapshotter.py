@@ -16,7 +16,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Protocol
 
 from broker.quorum.metadata_loader import MetadataLoader
@@ -25,6 +24,7 @@ from broker.quorum.metadata_snapshots import KeptSnapshot, MetadataSnapshots
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from penstock.clock import Clock
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge, measured
 from penstock.tasks import watch
 from penstock.types import EpochEndOffset

@@ -23,12 +23,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from broker.quorum.first_voters import read_first_voters
 from broker.quorum.metadata_log import METADATA_PARTITION, REPAIRS, QuorumStateFile
 from penstock.errors import ConfigError, CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from raft.quorum_state import ElectionState, Forgotten
 from storage.disk.atomic_file import read_text, write_atomically

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from broker.quotas.quota_limits import Limit, QuotaLimits, QuotaOwner, address_limits_of, limits_of
@@ -18,6 +17,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.quotas import Quotas
 from penstock.addresses import network_of
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.quotas import (
     ADDRESS_KEYS,
     CONNECTION_CREATION_RATE,

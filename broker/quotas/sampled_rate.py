@@ -9,8 +9,9 @@ org.apache.kafka.common.metrics.stats.SimpleRate, and QuotaUtils.throttleTime.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from penstock.lazy_dataclass import dataclass
 
 THROTTLE_MS_MAX: Final = 3_600_000
 """Nobody is told to wait longer at a time: a quota may be a mistake, and clients wait as long as they were told, also

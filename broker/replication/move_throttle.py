@@ -12,8 +12,9 @@ much is missing afterwards, so that the rate holds over time. Pure: the caller b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 NO_LIMIT = 2**63 - 1

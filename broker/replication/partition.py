@@ -10,7 +10,6 @@ callbacks in `OffsetWaiters`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from broker.replication.leader.leader_state import LeaderState, ProposedIsr
@@ -30,6 +29,7 @@ from penstock.errors import (
     OutOfOrderSequenceError,
     UnknownLeaderEpochError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import Buffer
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, LeaderHint, TopicPartition
 from storage.append.append_info import AppendInfo

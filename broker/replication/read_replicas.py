@@ -12,13 +12,13 @@ offsets (`follower/follower_reads.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.read_replica import ReadingClient, ReplicaView, choose_replica
 from broker.replication.partition import Partition
 from metadata.registrations import BrokerRegistration
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, measured
 from penstock.types import NO_LEADER
 

@@ -7,11 +7,12 @@ have too few replicas in sync (`replica_troubles.py`), and lost replicas (`lost_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from broker.replication.partition import Partition
 from broker.replication.replica_troubles import ReplicaTroubles
 from broker.replication.topic_traffic import TrafficByTopic
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fetch import PartitionFetchResult
 from penstock.metric_fields import counter, gauge, inner, measured
 

@@ -8,10 +8,10 @@ replicas that this broker cannot serve (`lost_replicas.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.partition import Partition
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import gauge, measured
 from penstock.types import TopicPartition
 

@@ -9,10 +9,10 @@ once for each batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter
 
 TOPICS_MAX = 200

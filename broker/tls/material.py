@@ -6,12 +6,12 @@ Without cryptography, which a node loads only when a listener has TLS (certifica
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from broker.config.keys.security_keys import TlsSettings
 from penstock.certs.node_identity import NodeIdentity
 from penstock.config_keys import INT64_MAX
+from penstock.lazy_dataclass import dataclass
 
 FILE_BYTES_MAX: Final = 1 << 20
 

@@ -10,8 +10,9 @@ hand one in at once. Not here: the ids (broker/producer_ids/).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

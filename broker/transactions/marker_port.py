@@ -12,10 +12,10 @@ an earlier question, and must take the same end twice. Not here: who leads a par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

@@ -5,7 +5,7 @@ Not here: the settings of the topic that holds them (`transaction.state.log.*`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from broker.coordination.held_memory import ShardMemory
 from broker.transactions.transaction_memory import id_bytes, open_bytes
 from broker.transactions.transaction_metadata import TransactionMetadata
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.transactions.atomic_batches import application_id, application_of_writer
 from penstock.messages.transactions.listing import TransactionState
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metadata.broker_config import BrokerConfigs
 from metadata.features import TABLE, FeatureTable
 from penstock.config_keys import ConfigValue
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acl_rules import ACLS_MAX
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from metadata.controller.config import ControllerConfig
 from metadata.controller.configuration.cluster_defaults import ClusterDefaults
@@ -23,6 +22,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.ids import Ids, RandomIds
+from penstock.lazy_dataclass import dataclass
 from raft.voters import VoterSet
 
 NAME_SHOWN = 64

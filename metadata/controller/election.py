@@ -21,10 +21,10 @@ The rules, in this order:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_LEADER
 
 

@@ -14,7 +14,6 @@ voters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Final
 
 from metadata.controller.context import DecisionContext
@@ -40,6 +39,7 @@ from penstock.errors import (
     InvalidUpdateVersionError,
     InvariantViolation,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.features import (
     FeatureHindrance,
     FeatureUpdate,

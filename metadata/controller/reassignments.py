@@ -17,7 +17,7 @@ is copied (broker/replication/), and which replicas should go where: the operato
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metadata.controller.context import DecisionContext, named_partition
 from metadata.controller.election import changed, eligible_replicas
@@ -32,6 +32,7 @@ from penstock.errors import (
     NoReassignmentInProgressError,
     PolicyViolationError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.elections import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from metadata.records import Record
+from penstock.lazy_dataclass import dataclass
 
 Response = TypeVar("Response")
 

@@ -9,7 +9,6 @@ leader, so a decision costs only what it touches.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from heapq import nsmallest
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -34,6 +33,7 @@ from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRe
 from metadata.replay import replay
 from metadata.scram import ScramTable
 from penstock.errors import InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.configs import ConfigResource
 from penstock.topic_names import collision_key
 

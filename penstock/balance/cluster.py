@@ -7,9 +7,9 @@ The planner needs nothing else, so it runs in a command and in a test alike. Not
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 
 
 class Goal(enum.StrEnum):

@@ -7,9 +7,10 @@ is stopped half-way is better stopped before them. Not here: how a plan is made 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.certs.authority import CA_FILE, CA_KEY_FILE, PRIVATE, Authority, write_file
+from penstock.lazy_dataclass import dataclass
 
 ADMIN = "admin"
 PASSWORD_BYTES = 18

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:

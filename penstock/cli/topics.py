@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +14,7 @@ from penstock.cli.output import count, note, print_fields, print_json, print_tab
 from penstock.cli.patience.watch import patient_admin
 from penstock.cli.records import delete_records, offsets, producers
 from penstock.cli.topic_changes import alter, create, delete, topic_json
+from penstock.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin_types import PartitionInfo, TopicDescription

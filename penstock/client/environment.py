@@ -19,7 +19,6 @@ import asyncio
 import random
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from penstock.client import forks
@@ -29,6 +28,7 @@ from penstock.client.wire.http2_channel import Http2Transport
 from penstock.client.wire.transport import ClientTransport
 from penstock.clock import Clock, SystemClock
 from penstock.errors import GreenThreadsError
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import SystemThreads, Threads
 
 C = TypeVar("C", bound=Closable)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.lazy_dataclass import dataclass
 from penstock.plain_text import one_line
 from penstock.written.times import time_ms
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -28,6 +28,7 @@ from penstock.console.openid.errors import OpenIdRefusedError
 from penstock.console.sessions import ConsoleSession, ConsoleSessions, SessionGrant
 from penstock.console.settings import ConsoleSettings
 from penstock.errors import AuthenticationFailedError
+from penstock.lazy_dataclass import dataclass
 
 LIVE_HEADER: Final = "x-penstock-live"
 LOGINS_AT_ONCE: Final = 4

@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.plain_text import plain_lines
 from penstock.types import TopicPartition
 

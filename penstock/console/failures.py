@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.fields import FieldError
@@ -26,6 +25,7 @@ from penstock.errors import (
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
+from penstock.lazy_dataclass import dataclass
 
 TEXT_LETTERS_MAX: Final = 2_000
 """A node's text is shown up to here."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from urllib.parse import urlencode
 from weakref import WeakValueDictionary
@@ -21,6 +21,7 @@ from penstock.console.cluster_link import ClusterLink
 from penstock.console.fields import Fields
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import ClusterWatch
+from penstock.lazy_dataclass import dataclass
 
 KEPT_MS: Final = 1_000
 """A page that many look at costs the cluster one question a second."""

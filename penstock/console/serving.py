@@ -14,7 +14,6 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from penstock.console.connections import (
     ConnectionCount,
 )
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 
 STOP_SECONDS: Final = 3
 KEEP_ALIVE_SECONDS: Final = 30

@@ -14,11 +14,11 @@ import hashlib
 import hmac
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from penstock.addresses import network_of
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 
 IDLE_MS: Final = 30 * 60_000
 LIFETIME_MS: Final = 12 * 3_600_000

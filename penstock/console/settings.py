@@ -6,8 +6,10 @@ Not here: how they are read from a command line (penstock/cli/web_console.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from penstock.lazy_dataclass import dataclass
 
 DEFAULT_CONSOLE_PORT: Final = 9180
 DEFAULT_CONSOLE_HOST: Final = "127.0.0.1"

@@ -17,11 +17,12 @@ is made anew from what is there then. What cannot be done is said before anythin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from penstock.declared.state import DeclaredKind, DeclaredState, DeclaredTopic, DeclaredUser
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acl_rules import ACLS_MAX, check_acl
 from penstock.messages.security.acls import AclBinding, Permission
 from penstock.messages.security.quotas import QuotaEntity

@@ -7,9 +7,10 @@ that is left out means that any will do. Not here: the file (reading.py, writing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import AclBinding
 from penstock.messages.security.quotas import QuotaEntity
 

@@ -6,11 +6,12 @@ Not here: the rows (apis.py), and the handling.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import Operation as Operation
 
 Q = TypeVar("Q")

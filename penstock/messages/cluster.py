@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
 
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.metadata import BrokerInfo
 from penstock.types import Endpoint
 

@@ -5,11 +5,12 @@ A resource is a topic by its name, or a broker by its id; "" as a broker's name 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fields import on_wire
 from penstock.types import NO_OFFSET
 

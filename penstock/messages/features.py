@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_OFFSET
 
 METADATA_VERSION: Final = "metadata.version"

@@ -6,10 +6,10 @@ Every partition that is asked for comes with its topic's id: `HostedPartitions.g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
 
 RACK_LENGTH_MAX: Final = 255

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fields import NOT_ON_WIRE, none_if
 from penstock.types import Endpoint
 

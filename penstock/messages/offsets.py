@@ -5,9 +5,8 @@ Every partition that is asked for comes with its topic's id: `HostedPartitions.g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, TopicPartition
 
 

@@ -8,10 +8,10 @@ Record bytes stay the bytes that arrived. Every partition that is asked for come
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_OFFSET, NO_TIMESTAMP, TopicPartition
 
 

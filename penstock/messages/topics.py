@@ -7,9 +7,10 @@ An error of a whole request is raised. An error of one item is in that item's re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_OFFSET
 
 USE_DEFAULT = -1

@@ -6,9 +6,8 @@ Not here: which change is possible when (`raft/voter_changes.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_OFFSET, ListenerEndpoint
 
 

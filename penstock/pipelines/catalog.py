@@ -13,12 +13,13 @@ import importlib
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.conf import ConfRow, RunConf, parse_job, read_conf, rows_of
 from penstock.pipelines.frame.figures import Figures
 from penstock.pipelines.frame.job_context import JobContext, local_spark

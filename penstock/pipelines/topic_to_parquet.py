@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -21,6 +21,7 @@ import typer
 from penstock.cli.edge.connecting import add_connecting_options
 from penstock.cli.edge.usage import EXIT_USAGE, UsageError, show_usage
 from penstock.errors import ConfigError, PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.conf import RunConf, local_path
 from penstock.pipelines.frame.figures import Figures
 from penstock.pipelines.frame.job_context import JobContext

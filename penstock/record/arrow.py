@@ -11,13 +11,14 @@ Encoding is in arrow_encode.py. Only the four `arrow` modules import numpy and p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.errors import MessageTooLargeError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.arrow_buffers import booleans, fixed_width
 from penstock.record.arrow_encode import build_batch_from_arrow
 from penstock.record.arrow_varints import DoubtError, lengths, record_starts, unzigzag, varints

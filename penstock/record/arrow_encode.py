@@ -7,7 +7,6 @@ buffer of the result *is* the batch's body. The bytes equal those of the plain b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidRecordError, RecordListTooLargeError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.arrow_buffers import fixed_width
 from penstock.record.builder import MAX_BATCH_BYTES, BatchFields, BatchOptions, finish_batch
 from penstock.types import NO_TIMESTAMP

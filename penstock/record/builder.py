@@ -11,11 +11,11 @@ The base offset is 0 unless the caller gives one, because the log sets the place
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, repeat
 from typing import TypedDict, Unpack
 
 from penstock.errors import InvalidRecordError, RecordListTooLargeError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import (
     CONTROL_BIT,
     HEADER_BYTES,

@@ -15,10 +15,11 @@ unpacking and checksums (reader.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, pairwise
 
 from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.equal_run import MIN_RUN_RECORDS, EqualRun, deltas_of, take_equal_run
 from penstock.record.varint import MAX_VARLONG_BYTES, decode_varint, decode_zigzag
 from penstock.record.verifier import room_fault

@@ -11,11 +11,12 @@ Aborted transactions are not known here: a caller that wants committed data only
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain, compress
 from typing import NamedTuple
 
 from penstock.errors import CorruptMessageError, PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import HEADER_BYTES, BatchHeader, Buffer, iter_headers, verify_crc
 from penstock.record.codecs import Codec, decompress
 from penstock.record.decoding import DecodedRecords, HeaderTuple, decode_records

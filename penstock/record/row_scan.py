@@ -14,9 +14,10 @@ cost a call for each record: 5 % of decoding and 13 % of this scan at 100 bytes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.errors import CorruptMessageError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.decoding import joined_offsets
 from penstock.record.equal_run import MIN_RUN_RECORDS, deltas_of, take_equal_run
 from penstock.record.varint import decode_zigzag

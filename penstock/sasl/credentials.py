@@ -17,11 +17,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, Protocol
 
 from penstock.errors import UnacceptableCredentialError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import ANONYMOUS_USER
 
 ITERATIONS_MIN: Final = 4_096

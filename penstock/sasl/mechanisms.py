@@ -6,10 +6,10 @@ Both protocols of a broker and all clients loop over it. A new mechanism gets a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl import oauthbearer, plain
 from penstock.sasl.credentials import Credentials, ScramMechanism
 from penstock.sasl.oauthbearer import OAuthBearerClient, OAuthBearerServer, TokenOwner

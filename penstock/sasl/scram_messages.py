@@ -13,9 +13,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl.credentials import SALT_BYTES_MAX, USERNAME_BYTES_MAX
 from penstock.sasl.refusal import SaslRefusedError
 

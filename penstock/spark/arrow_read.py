@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from penstock.errors import (
     UndecodableBatchError,
     UnknownTopicOrPartitionError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.record.arrow import ArrowColumns, to_arrow_columns
 from penstock.record.batch import iter_headers
 from penstock.spark.log_client import LogClient

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 
 EARLIEST_OFFSET = -2

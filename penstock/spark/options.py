@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from penstock.client.options.config import AdminConfig, ConsumerConfig
 from penstock.client.options.options import parse_bootstrap
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.spark.boundary import Boundary, BoundaryKind, parse_offsets, parse_timestamp, parse_timestamps
 from penstock.spark.kafka_options import (
     BOOTSTRAP,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH, NO_OFFSET, NOTHING_SEEN, MetadataOffset, TopicPartition
 
 VERSION = 1

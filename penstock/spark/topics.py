@@ -6,9 +6,10 @@ Shared by the batch and the stream reader; stateless. planning.py uses the resul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.errors import UnknownTopicOrPartitionError
+from penstock.lazy_dataclass import dataclass
 from penstock.spark.boundary import Boundary, BoundaryKind, resolve
 from penstock.spark.log_client import LogClient
 from penstock.spark.options import Subscription

@@ -17,7 +17,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from penstock.certs.secured import OF_NODES, Secured
 from penstock.config_keys import to_toml
 from penstock.errors import ConfigError
 from penstock.ids import system_ids
+from penstock.lazy_dataclass import dataclass
 from penstock.testing.ports import (
     EVERY_ADDRESS,
     HOST,

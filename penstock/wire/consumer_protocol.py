@@ -14,11 +14,12 @@ here, and is read as that one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from struct import Struct
 from typing import Final, TypeVar
 
 from penstock.base_error import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 
 from penstock.errors import InvariantViolation, NotControllerError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import iter_headers
 from penstock.types import NO_LEADER, LeaderHint
 from raft.driver.protocols import LoadedSnapshot, RaftListener, RaftLog

@@ -7,10 +7,10 @@ tests in tests/support/raft_fakes.py), so that raft imports no other package.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import EpochEndOffset
 from raft.decided_log import LogView
 from raft.messages import Request, Response

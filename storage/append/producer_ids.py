@@ -17,12 +17,12 @@ The count is changed on the loop and by the threads that open logs; everything e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import Final, Protocol
 
 from penstock.clock import Clock
 from penstock.errors import ResourceExhaustedError
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter
 from penstock.threads import Threads
 from penstock.types import NO_TIMESTAMP

@@ -30,9 +30,9 @@ pass, and the marker in the next. `cleaned_transactions.py` says why, and which 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import BatchHeader
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES, batch_body
 from penstock.record.rewrite import rewritten

@@ -6,9 +6,9 @@ Everything here is used on the loop. Another thread gets the `CleaningPlan`, whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from penstock.lazy_dataclass import dataclass
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.cleaner.cleaner_plan import Assessment, CleanableSegment, KnownHorizon, LogFacts
 from storage.cleaner.cleaner_types import CleaningPlan, Reason, SegmentFile

@@ -9,10 +9,10 @@ within SLICE_MS of a change of the limit: what was owed under the old one is for
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.errors import CleaningAbortedError
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Lock
 from storage.cleaner.cleaner_types import NO_LIMIT
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge, measured
 from penstock.types import EpochEntry, TopicPartition
 from storage.log_config import LogConfig

@@ -30,11 +30,12 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from penstock.clock import Clock
 from penstock.errors import CleaningAbortedError, CorruptFileError, KafkaStorageError
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.cleaner.batch_filter import TombstoneRule

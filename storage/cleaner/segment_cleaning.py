@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import CONTROL_BIT, NO_PRODUCER_ID, TRANSACTIONAL_BIT, BatchHeader
 from penstock.record.decoding import DECODING_ERRORS
 from penstock.record.rewrite import emptied

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from penstock.lazy_dataclass import dataclass
 from storage.cleaner.cleaner_types import NEVER_MS, CleaningPlan, SegmentFile
 from storage.disk.file_system import FileSystem
 from storage.segment.batch_scan import SCAN_CHUNK_BYTES, LogFile, scan_headers

@@ -5,10 +5,9 @@ Not here: the event loop (`stop_wait.py` and `group_commit.py` run on the caller
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.clock import Clock
 from penstock.ids import Ids
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 from storage.disk.file_system import FileSystem
 

@@ -15,8 +15,9 @@ failure: it raises `FlushDeferredError`, and the whole flush is made again. `gro
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from penstock.lazy_dataclass import dataclass
 from storage.disk.atomic_file import write_atomically
 from storage.disk.disk_errors import FlushDeferredError, is_shortage
 from storage.disk.file_system import FileSystem

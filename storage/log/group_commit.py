@@ -21,8 +21,9 @@ import functools
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 from storage.disk.dir_threads import NoThreadError, OnDone
 from storage.disk.disk_errors import FlushDeferredError, is_shortage

@@ -5,8 +5,7 @@ Appends, reads, cuts and removals each know these and nothing of one another. No
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from storage.disk.file_system import FileSystem
 from storage.disk.small_file_writes import SmallFileWrites

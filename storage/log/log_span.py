@@ -10,9 +10,9 @@ Not here: which record of it counts as flushed (flush_schedule.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from penstock.errors import OffsetOutOfRangeError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from storage.log.file_changes import FileChanges
 from storage.log.segment_list import SegmentList

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import NamedTuple
 
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge, measured
 from penstock.threads import Threads
 from penstock.types import TopicPartition

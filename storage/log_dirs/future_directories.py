@@ -32,10 +32,11 @@ import contextlib
 import logging
 import os
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from storage.disk.file_names import (
     DELETE_DIRECTORY_SUFFIX,

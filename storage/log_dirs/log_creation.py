@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from penstock.errors import KafkaStorageError, PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from storage.log.log import Log
 from storage.log_config import LogConfig

@@ -13,13 +13,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from penstock.clock import Clock
 from penstock.errors import InvariantViolation, PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Queue, Thread, Threads
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import OUT_OF_DESCRIPTORS, storage_error

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from storage.append.producer_ids import ProducerIdConfig
 from storage.log.log_probe import UNHEARD_LOG, LogProbe

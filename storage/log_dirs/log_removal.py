@@ -17,9 +17,10 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.errors import KafkaStorageError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, ROTTEN_DIRECTORY_SUFFIX, STRAY_DIRECTORY_SUFFIX

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from penstock.errors import KafkaStorageError, PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 from storage.disk.disk_errors import is_shortage
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, MOVED_DIRECTORY_SUFFIX

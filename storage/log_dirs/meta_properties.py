@@ -18,9 +18,10 @@ import errno
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
+from penstock.lazy_dataclass import dataclass
 from storage.disk.atomic_file import read_text, write_atomically
 from storage.disk.file_names import BOOTSTRAP_LEVELS, BOOTSTRAP_USERS, FIRST_VOTERS, LOCK, META_PROPERTIES, TMP_SUFFIX
 from storage.disk.file_system import FileSystem

@@ -25,11 +25,11 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import BatchHeader
 from penstock.record.markers import read_marker
 from penstock.types import NO_OFFSET, EpochEntry

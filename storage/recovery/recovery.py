@@ -33,9 +33,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import BatchHeader
 from penstock.record.verifier import at_offset, offset_fault
 from penstock.types import TopicPartition

@@ -8,10 +8,10 @@ knows which bytes must be checked; the broker decides what happens to a damaged 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.errors import CorruptFileError, CorruptMessageError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import HEADER_BYTES, iter_checked
 from penstock.record.verifier import WRONG_CHECKSUM, at_offset, epoch_fault, offset_fault
 from penstock.types import NO_EPOCH, EpochEntry

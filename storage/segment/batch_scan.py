@@ -11,9 +11,9 @@ tail or rot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError, CorruptMessageError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
 from penstock.record.verifier import WRONG_CHECKSUM, at_offset, cut_off_fault, offset_fault
 from storage.disk.file_system import FileSystem, Found

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Protocol
+
+from penstock.lazy_dataclass import dataclass
 
 DESCRIPTORS_SHARE = 2
 """Segments may use half of the process's descriptors; sockets, flushes (one each) and small files have the rest."""

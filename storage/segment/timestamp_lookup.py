@@ -17,10 +17,10 @@ its batch if that was not decoded.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.errors import MessageTooLargeError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import BatchHeader
 from penstock.record.codecs import Codec
 from penstock.record.decoding import DECODING_ERRORS

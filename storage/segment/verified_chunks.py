@@ -11,10 +11,10 @@ The broker decides what happens to a damaged log; `segment.py` reads for consume
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import HEADER_BYTES, BatchHeader
 from penstock.record.verifier import at_offset, epoch_fault
 from penstock.types import EpochEntry

@@ -6,9 +6,8 @@ Here nothing is changed, and a damaged checkpoint is kept, because it must be re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from storage.disk.checkpoint_file import read_offsets
 from storage.disk.file_names import LOCK, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, parse_partition_directory

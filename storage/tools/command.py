@@ -14,12 +14,13 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from itertools import islice
 from typing import Any
 
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.lazy_dataclass import dataclass
 from penstock.plain_text import plain_json
 from penstock.threads import SystemThreads
 from storage.disk.disk_errors import storage_error

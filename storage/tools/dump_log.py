@@ -12,8 +12,8 @@ import base64
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import CODEC_MASK, BatchHeader
 from penstock.record.codecs import Codec
 from penstock.record.decoding import DECODING_ERRORS

@@ -15,8 +15,8 @@ import errno
 import fcntl
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from penstock.lazy_dataclass import dataclass
 from storage.disk.file_system import Bytes, DiskRoom, OsFileSystem
 
 _FIRST_OWN_FD = 1 << 30

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.append.producer_ids import ProducerIdConfig, ProducerIds

@@ -8,9 +8,9 @@ that dir's checkpoints are used; a single one, such as a copy, has none. Only re
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from storage.disk.file_names import (
     CLEANER_OFFSET_CHECKPOINT,

@@ -11,8 +11,8 @@ today. Changes nothing; `recover.py` does, once a person has agreed to exactly t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from penstock.lazy_dataclass import dataclass
 from penstock.types import METADATA_TOPIC
 from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT
 from storage.tools.checkpoint_reader import LogDirKnowledge, read_knowledge

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from itertools import islice
 
 from broker.apis.arrivals.arrival import (
@@ -34,6 +33,7 @@ from broker.replication.hosting.hosted_partitions import HostedPartitions
 from metadata.image import MetadataImage
 from penstock.clock import Clock
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import ResourceType
 from penstock.metric_fields import counter, measured
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from broker.apis.fetch_sessions.cold_fetches import ColdFetches
 from broker.apis.fetch_sessions.session_partitions import SessionPartitions
@@ -37,6 +36,7 @@ from broker.replication.move_throttle import MoveThrottle
 from broker.replication.read_replicas import ReadReplicas
 from penstock.clock import Clock
 from penstock.errors import InvalidRequestError, InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import TopicPartition
 

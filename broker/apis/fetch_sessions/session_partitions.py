@@ -31,11 +31,11 @@ from broker.replication.leader.read_replica import ReadingClient
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from broker.replication.read_replicas import ReadReplicas
+from penstock.base_error import without_frames
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, ResourceExhaustedError, StaleBrokerEpochError
 from penstock.messages.fetch import FetchPartition, FetchRequest, PartitionFetchResult
 from penstock.messages.security.acls import Operation
-from penstock.tracebacks import without_frames
 from penstock.types import CLIENT_LISTENER, NO_LEADER, NO_OFFSET, TopicPartition
 
 SESSION_PARTITIONS_MAX = 100_000

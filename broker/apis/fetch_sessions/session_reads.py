@@ -28,11 +28,11 @@ from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from broker.replication.partition_reads import check_range, divergence, readable_end
 from broker.replication.read_replicas import ReadReplicas
+from penstock.base_error import without_frames
 from penstock.clock import Clock
 from penstock.errors import ApiError
 from penstock.messages.fetch import AbortedTransaction, PartitionFetchResult
 from penstock.messages.security.acls import Operation
-from penstock.tracebacks import without_frames
 from penstock.types import NO_LEADER, OffsetAndEpoch, TopicPartition
 from storage.log.log_reader import Records
 

@@ -6,11 +6,11 @@ Not here: which partitions a session has (session_partitions.py), and how they a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.partition import Partition
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fetch import FetchPartition, PartitionFetchResult
 from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
 

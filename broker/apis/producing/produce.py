@@ -37,6 +37,7 @@ from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.verification.held_batches import HeldBatches
 from metadata.internal_topics import check_write
+from penstock.base_error import without_frames
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
@@ -49,7 +50,6 @@ from penstock.messages.client_apis import PRODUCE
 from penstock.messages.produce import ProduceRequest
 from penstock.messages.security.acls import Operation
 from penstock.record.batch import Buffer
-from penstock.tracebacks import without_frames
 from storage.append.append_info import AppendInfo
 from storage.append.append_origin import PRODUCER
 

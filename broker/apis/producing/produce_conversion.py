@@ -22,17 +22,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
 
 from broker.load.party_turns import PartyTurns
 from broker.network.parties import party_of
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition
+from penstock.base_error import without_frames
 from penstock.clock import Clock
 from penstock.errors import ApiError, UnknownServerError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.produce import ProduceRequest
 from penstock.record.batch import Buffer
-from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.key_validation import LOOP_BYTES_MAX, KeyedRecords

@@ -21,6 +21,7 @@ from broker.replication.leader.purgatory import Waiter
 from broker.replication.partition import Partition
 from broker.transactions.verification.held_batches import HeldBatches
 from broker.transactions.verification.questions import InTransaction
+from penstock.base_error import without_frames
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
@@ -41,7 +42,6 @@ from penstock.record.batch import (
     read_header,
 )
 from penstock.throttled_lines import ThrottledLines
-from penstock.tracebacks import without_frames
 from storage.append.append_info import AppendInfo
 from storage.append.append_origin import PRODUCER
 

@@ -6,9 +6,9 @@ Without joserfc, which a node loads only where a listener takes tokens (node_tok
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl.oauthbearer import TokenOwner
 
 

@@ -7,10 +7,10 @@ files (broker/tls/).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.config_keys import INT64_MAX, boolean, duration_ms, integer, string, strings
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl.mechanisms import MECHANISMS
 
 PROTOCOL_MAP = "listener.security.protocol.map"

@@ -6,10 +6,10 @@ Not here: its session's timer (rounds.py), and who it is to the group (group.py)
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
 
 from broker.coordination.turn import Client, Ticket
 from broker.groups.records.classic_records import MemberMetadata
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
 
 

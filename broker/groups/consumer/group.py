@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from broker.groups.consumer.member import NOTHING, Assignment, Member, MemberState, Owned
 from broker.groups.consumer.visible_topics import VisibleTopics
+from penstock.lazy_dataclass import dataclass
 
 EMPTY: Final = "Empty"
 ASSIGNING: Final = "Assigning"

@@ -9,11 +9,12 @@ A member is never changed, only replaced. Pure. Not here: its target, which is t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import IntEnum
 from typing import Any, Final
 
 from broker.groups.group_config import GroupConfig
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.consumer_protocol import JOINS, ConsumerGroupHeartbeatRequest, TopicIdPartitions
 
 Assignment = Mapping[str, frozenset[int]]

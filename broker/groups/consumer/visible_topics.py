@@ -10,10 +10,11 @@ one group; without an authorizer it stays empty.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from broker.groups.consumer.member import Member
 from broker.network.request_ports import Visibility
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

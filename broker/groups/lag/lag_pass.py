@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappush, heappushpop
 from typing import Any, Final, NamedTuple
 
 from broker.groups.lag.end_history import EndHistories, EndHistory
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge, in_seconds, measured
 from penstock.types import NO_TIMESTAMP, TopicPartition
 

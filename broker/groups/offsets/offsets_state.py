@@ -8,7 +8,6 @@ room), and the members of groups.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from broker.groups.records.offset_records import (
     OffsetRun,
     OffsetRunKey,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 GROUP_BYTES: Final = 400 + UNIT_BYTES

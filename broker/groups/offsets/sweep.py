@@ -13,7 +13,6 @@ its transaction, nothing expires, and its group is kept; the deletion of its top
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from broker.coordination.timers import Timers
@@ -24,6 +23,7 @@ from broker.groups.offsets.offset_groups import OffsetExpiry, OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.offsets.topic_offsets import StoredOffset
 from broker.groups.records.offset_records import OffsetCommitKey
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_TIMESTAMP, TopicPartition
 
 _EXPIRY: Final = ("offsets", "expiry")

@@ -11,7 +11,6 @@ time of its own. Not here: the driver, which appends and answers (coordinator/),
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -42,6 +41,7 @@ from penstock.errors import (
     NonEmptyGroupError,
     UnsupportedVersionError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.classic_protocol import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest
 from penstock.messages.groups.listing import (

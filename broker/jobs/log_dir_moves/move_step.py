@@ -6,9 +6,8 @@ over, or lose its oldest records while it is copied. Pure. Performing it, and wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.epochs import diverging_epoch, truncation_offset
+from penstock.lazy_dataclass import dataclass
 from penstock.types import EpochEntry
 from storage.log.log import Log
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from broker.replication.hosting.directory_reports import Announcement
+from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import counter, gauge, in_seconds, measured
 from storage.log.log import Log
 from storage.log_dirs.future_directories import MoveDirectory

@@ -10,12 +10,12 @@ Pure. Not here: the file that keeps them for the first active controller (broker
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from broker.config.node_config import NodeConfig
 from metadata.features import KRAFT_VERSION, LEVELS_ARE_RECORDS, METADATA_VERSION, TABLE, FeatureTable
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 RELEASE_VERSION, FEATURE = "--release-version", "--feature"
 

@@ -13,7 +13,6 @@ Pure: reads the configuration and the options. Not here: what is on the disks, a
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 from broker.config.endpoint_texts import parse_voter_list, shown
@@ -22,6 +21,7 @@ from broker.quorum.voter_memory import NEW_DISK
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import is_id
+from penstock.lazy_dataclass import dataclass
 from penstock.types import Endpoint, ListenerEndpoint
 from raft.voters import NO_VOTERS, VOTERS_MAX, Voter, VoterSet
 

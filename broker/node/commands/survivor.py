@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from broker.config.node_config import NodeConfig
 from broker.quorum.first_voters import read_first_voters
@@ -16,6 +16,7 @@ from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
 from broker.quorum.metadata_reader import read_metadata
 from metadata.image import MetadataImage
 from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from raft.voters import NO_VOTERS, VoterSet
 from storage.disk.file_names import partition_directory

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from broker.config.config_check import without_kafka
 from broker.config.node_config import NodeConfig
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import Endpoint
 
 ETC, STATE, UNITS = "/etc/penstock", "/var/lib/penstock", "/etc/systemd/system"

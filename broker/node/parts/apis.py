@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from broker.apis.api_parts import ApiParts, OwnStatus
@@ -24,6 +23,7 @@ from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.quorum.describe_metadata import DescribeMetadataApi
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.transactions.verification.held_batches import HeldBatches
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ transactions.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from broker.coordination.image_topics import ImageTopics
 from broker.coordination.loading import ShardLoader
@@ -21,6 +20,7 @@ from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.replica_statistics import Traffic
 from metadata.image import MetadataImage
 from penstock.backoff import Backoff
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.topics import CreateInternalTopicRequest
 from penstock.record.codecs import Codec
 

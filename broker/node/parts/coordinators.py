@@ -7,7 +7,6 @@ answered. Not here: the cores (`broker/groups/`, `broker/transactions/`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from broker.metrics.group_readings import group_readings, transaction_readings
@@ -29,6 +28,7 @@ from broker.transactions.verification.image_coordinators import ImageCoordinator
 from broker.transactions.verification.verifier import Verifier
 from metadata.image import MetadataImage
 from penstock.backoff import Backoff
+from penstock.lazy_dataclass import dataclass
 
 AGAIN_MS, AGAIN_MS_MAX = 2, 1_000
 """The pause between two attempts: a transaction is ended within a few milliseconds, and the next one may begin then."""

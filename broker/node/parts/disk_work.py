@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from broker.jobs.checkpoint_jobs import CheckpointJobs
 from broker.jobs.cleaner_job import CleanerJob, cleaner_config
@@ -20,6 +19,7 @@ from broker.node.parts.foundation import Foundation
 from broker.replication.durability import Durability
 from broker.replication.hosting.replica_parts import KnownReplicas, ReplicaParts
 from broker.replication.leader.log_start_commit import LogStartCommit
+from penstock.lazy_dataclass import dataclass
 from storage.log.group_commit import GroupCommit
 
 

@@ -6,7 +6,6 @@ Made by the node, for every room alike. Not here: what one room has of another o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
@@ -15,6 +14,7 @@ from broker.node.environment import Environment
 from broker.node.node_failures import NodeFailures
 from broker.node.parts.quorum import QuorumParts
 from metadata.image import MetadataImage
+from penstock.lazy_dataclass import dataclass
 from storage.log_dirs.log_manager import LogManager
 
 

@@ -5,7 +5,6 @@ Made before the replicas, whose leads it hears of; started with the broker, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from broker.config.node_config import NodeConfig
@@ -26,6 +25,7 @@ from broker.node.parts.foundation import Foundation
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.transactions.verification.verifier import Verifier
 from metadata.internal_topics import CONSUMER_OFFSETS
+from penstock.lazy_dataclass import dataclass
 from penstock.record.codecs import Codec
 
 _MINUTE_MS = 60_000

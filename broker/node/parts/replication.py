@@ -6,7 +6,6 @@ Implements the port through which the fetchers ask their node (follower/fetcher_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
@@ -40,6 +39,7 @@ from broker.replication.partition import Partition
 from broker.replication.read_replicas import ReadReplicaLimits, ReadReplicas
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import Clock
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.log.log import Log

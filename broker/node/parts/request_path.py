@@ -8,7 +8,6 @@ controller, and that stands on the listeners.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from broker.apis.arrivals.arrival_waits import ArrivalWaits
@@ -55,6 +54,7 @@ from broker.quotas.request_quotas import RequestQuotas
 from broker.quotas.sampled_rate import QuotaWindows
 from metadata.image import MetadataImage
 from metadata.scram import ImageCredentials
+from penstock.lazy_dataclass import dataclass
 
 ANSWERS_STREAM_SHARE = 16
 """Share of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""

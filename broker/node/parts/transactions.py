@@ -5,7 +5,6 @@ Made before the replicas, whose leads it hears of; started with the broker, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from broker.network.broker_calls import CallBroker
@@ -22,6 +21,7 @@ from broker.transactions.transaction_records import encode_transaction_record, r
 from broker.transactions.transaction_shard import TransactionShard
 from broker.transactions.transactional_ids import check_transactional_id, partition_of_transactional_id
 from metadata.internal_topics import TRANSACTION_STATE
+from penstock.lazy_dataclass import dataclass
 from penstock.record.codecs import Codec
 
 COMMIT_MS: Final = 5_000

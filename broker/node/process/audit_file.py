@@ -16,12 +16,12 @@ import queue
 import stat
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from broker.config.node_config import NodeConfig
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from dataclasses import dataclass
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 OPEN_FILES = 65_536
 """The wanted number. More would cost kernel memory for files that are not read."""

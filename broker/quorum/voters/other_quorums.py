@@ -15,10 +15,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import ApiError, InconsistentClusterIdError, MetaPropertiesError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH, NO_LEADER, Endpoint
 from raft.driver.protocols import QuorumTransport
 from raft.messages import FetchMetadataRequest, FetchMetadataResponse

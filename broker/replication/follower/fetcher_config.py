@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from broker.config.node_config import NodeConfig
+from penstock.lazy_dataclass import dataclass
 
 SLOW_FLUSH_MS = 50
 """Flushed partitions wait this long for the others, to be fetched in one request; a good disk flushes faster."""

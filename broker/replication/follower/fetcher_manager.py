@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
 from broker.replication.follower.fetcher_config import FetcherConfig
@@ -19,6 +18,7 @@ from broker.replication.follower.fetcher_values import FetcherStatistics
 from broker.replication.move_throttle import MoveThrottle, MovingCopies
 from broker.replication.partition import Partition
 from penstock.clock import Clock
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

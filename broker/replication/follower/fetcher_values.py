@@ -6,10 +6,10 @@ An effect is carried out by effect_runner.py, which then tells the core, AFTER w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fetch import FetchPartition
 from penstock.types import EpochEndOffset, TopicPartition
 

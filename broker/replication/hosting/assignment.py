@@ -5,10 +5,10 @@ Values only, handed from the metadata publisher to replica_assignments.py. Not h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from metadata.registrations import PartitionRegistration
+from penstock.lazy_dataclass import dataclass
 from penstock.types import LeaderHint
 from storage.log_config import FlushPolicy, LogConfig
 

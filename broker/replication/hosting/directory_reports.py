@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from random import Random
 
@@ -26,6 +26,7 @@ from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock.backoff import Backoff
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.nodes.brokers import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, HostedReplicas
 from penstock.types import NO_EPOCH, TopicPartition
 

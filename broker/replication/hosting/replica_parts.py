@@ -10,7 +10,7 @@ Wiring only, for the node and for tests alike. Not here: jobs that run on schedu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
@@ -32,6 +32,7 @@ from broker.replication.refused_appends import RefusedAppends
 from broker.replication.replica_statistics import ReplicaStatistics, Traffic, count_roles
 from broker.replication.replica_troubles import replica_troubles
 from penstock.clock import Clock
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.disk.log_dir_threads import InLogDir, LogDirThreads

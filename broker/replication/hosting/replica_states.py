@@ -12,12 +12,12 @@ Not here: when an event comes (the other modules of this room), and the states o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from broker.replication.hosting.assignment import Assignment
 from broker.replication.partition import Partition
 from penstock.errors import ApiError, CorruptFileError, InvariantViolation
+from penstock.lazy_dataclass import dataclass
 from penstock.types import LeaderHint, TopicPartition
 from storage.log.log import Log
 

@@ -18,10 +18,11 @@ Safety, in the order in which it is obeyed:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from metadata.registrations import PartitionRegistration
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.nodes.partitions import IsrMember
 from penstock.types import NO_EPOCH, NO_OFFSET
 

@@ -5,11 +5,10 @@ Not here: the wait for the followers (`broker/apis/delete_records.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
 from penstock.errors import OffsetOutOfRangeError, PolicyViolationError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_OFFSET, TopicPartition
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 from broker.call_queue import CallQueue
 from broker.transactions.coordinator.sent_end import Marked, NotMarked, SentEnd
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, NetworkError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.transactions.markers import MarkedPartition, WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from penstock.types import TopicPartition
 

@@ -27,6 +27,7 @@ from broker.replication.leader.purgatory import OffsetWaiters, Waiter
 from broker.replication.leader.transaction_guards import DecidedEnd
 from broker.replication.partition import Partition
 from metadata.internal_topics import CONSUMER_OFFSETS
+from penstock.base_error import without_frames
 from penstock.clock import Clock
 from penstock.errors import ApiError, FencedLeaderEpochError, InvalidTxnStateError, RequestTimedOutError
 from penstock.messages.transactions.listing import EndHangingTransactionRequest, EndHangingTransactionResponse
@@ -39,7 +40,6 @@ from penstock.messages.transactions.markers import (
     WriteTxnMarkersResponse,
 )
 from penstock.record.markers import Marker, build_marker
-from penstock.tracebacks import without_frames
 from storage.append.append_origin import COORDINATOR
 from storage.append.producer_rules import BUMPING_VERSION
 

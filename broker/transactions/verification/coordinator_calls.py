@@ -16,13 +16,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from broker.call_queue import CallQueue
 from broker.transactions.verification.questions import InTransaction, Question
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, ConcurrentTransactionsError, NetworkError, UnsupportedVersionError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.transactions.producers import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

@@ -12,7 +12,6 @@ Not here: the append itself (`apis/producing/transactional_produce.py`).
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Protocol
 
 from broker.coordination.memory_shares import MemoryShares
@@ -20,6 +19,7 @@ from broker.replication.partition import Partition
 from broker.transactions.verification.questions import InTransaction, Question
 from broker.transactions.verification.verifier import Verifier
 from penstock.errors import ApiError, ResourceExhaustedError
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

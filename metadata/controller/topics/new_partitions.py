@@ -13,7 +13,7 @@ it could add partitions to such topics until the cluster has none left.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from metadata.controller.context import NAME_SHOWN, DecisionContext
 from metadata.controller.result import ControllerResult
@@ -37,6 +37,7 @@ from penstock.errors import (
     InvalidRequestError,
     UnknownTopicIdError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse, NewPartitions, TopicResult
 
 

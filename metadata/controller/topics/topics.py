@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metadata.controller.context import DecisionContext, check_min_insync_replicas
 from metadata.controller.result import ControllerResult, TickResponse
@@ -35,6 +35,7 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicIdError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.topics import (
     USE_DEFAULT,
     CreateTopicsRequest,

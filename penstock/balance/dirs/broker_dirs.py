@@ -6,7 +6,8 @@ Not here: where they come from (penstock/cli/moves/), and how a plan is made (di
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
+
+from penstock.lazy_dataclass import dataclass
 
 WIDTH, PANEL_HEIGHT = 860, 240
 LEFT, RIGHT, TOP, BOTTOM = 90, 20, 34, 30

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.cli.bench.line_plot import Panel, plot
 from penstock.cli.output import count, note, print_fields, print_json, print_table
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 MB = 1_000_000
 INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)

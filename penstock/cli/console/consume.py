@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +26,7 @@ from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
+from penstock.lazy_dataclass import dataclass
 from penstock.written.numbers import INT32_MAX, INT64_MAX
 from penstock.written.times import MOMENT_FORMS
 

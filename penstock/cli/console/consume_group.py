@@ -10,7 +10,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -20,6 +19,7 @@ from penstock.cli.groups.group_options import complete_group
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from penstock import Consumer

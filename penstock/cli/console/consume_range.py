@@ -6,10 +6,10 @@ Not here: the end that a log had when the command began (consume_ends.py), and t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from penstock.written.numbers import INT64_MAX, parse_number
 from penstock.written.times import MOMENT_FORMS, moment_ms

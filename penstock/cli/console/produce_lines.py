@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -22,6 +21,7 @@ from penstock.errors import (
     PenstockError,
     UnknownTopicOrPartitionError,
 )
+from penstock.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from penstock import Producer

@@ -14,11 +14,11 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from penstock.cli.output import bytes_fields
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.plain_text import plain_json
 from penstock.written.numbers import INT32_MAX, INT64_MAX
 

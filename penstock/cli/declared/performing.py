@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +42,7 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages import topics
 from penstock.messages.security.acls import AclBinding, AclFilter
 from penstock.sasl.credentials import ITERATIONS_MIN

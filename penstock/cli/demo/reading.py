@@ -8,13 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from penstock import Consumer
 from penstock.cli.demo.text import Sums
 from penstock.cli.output import Progress
 from penstock.errors import MissingDependencyError, PenstockError, TimedOutError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.table_files import table_files
 
 POLL_MS = 1_000

@@ -6,13 +6,14 @@ Pure but for printing. Every check has a name, so that a failed run names the pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from penstock.cli.demo.reading import Table
 from penstock.cli.demo.text import Sums, Text
 from penstock.cli.output import note, print_fields, print_json, print_table
 from penstock.client.producer.producer_statistics import ProducerStatistics
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

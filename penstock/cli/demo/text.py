@@ -12,11 +12,12 @@ import hashlib
 import os
 import sysconfig
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import ConfigError, PenstockError
+from penstock.lazy_dataclass import dataclass
 
 LINE_BYTES_MAX = 256 * 1024
 """A longer line (there are files without any line end) is cut into records of this size, far below a record's limit."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +20,7 @@ from penstock.cli.output import count, note, print_json, print_table, raise_comm
 from penstock.cli.patience.watch import patient_admin
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.written.numbers import INT64_MAX
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ what is there then. Not here: the plan (penstock/balance/).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,6 +27,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from penstock.balance.dirs.broker_dirs import DirPlan

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.cli.moves.cluster_reading import read_partitions
@@ -18,6 +17,7 @@ from penstock.cli.moves.waiting import STANDSTILL_SECONDS, Standstill, check_can
 from penstock.cli.output import note
 from penstock.cli.patience.watch import described_trouble
 from penstock.errors import ElectionNotNeededError, UnknownTopicOrPartitionError
+from penstock.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from penstock.balance.plan import Plan, PreferredElection, Reassignment

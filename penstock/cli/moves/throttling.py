@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.output import note
+from penstock.lazy_dataclass import dataclass
 from penstock.written.numbers import INT64_MAX
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from penstock.lazy_dataclass import dataclass
 
 PATIENCE_MS = 3_000
 """An election is over by then, so what takes longer has a cause that a person may want to know."""

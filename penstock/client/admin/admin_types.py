@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.client.admin.elections import ElectionResult
 from penstock.client.admin.health.health_check import ClusterHealth, HealthCheck
@@ -15,6 +15,7 @@ from penstock.client.admin.security.users import (
 )
 from penstock.client.cluster.offsets import OffsetInfo
 from penstock.client.metrics.client_metric import ClientMetric, Row, metrics_of
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.cluster import (
     CertificateStanding,
     ClusterInfo,

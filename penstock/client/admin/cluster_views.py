@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from penstock.client.admin import changes
@@ -24,6 +24,7 @@ from penstock.client.cluster.error_meaning import ServerErrors
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.errors import ApiError, AuthorizationFailedError, BootstrapError, ListenerNotFoundError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.admin_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from penstock.messages.api import Api
 from penstock.messages.client_apis import UNREGISTER_BROKER

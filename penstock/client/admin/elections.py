@@ -7,13 +7,13 @@ of the outcome. Not here: which replica may be elected; the controller knows tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from penstock.client.admin.changes import change
 from penstock.client.admin.configs import wait_heard
 from penstock.client.admin.portions import PARTITIONS_MAX, after_others, portions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.errors import ApiError, ElectionNotNeededError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.client_apis import ELECT_LEADERS
 from penstock.messages.elections import ElectionType, ElectLeadersRequest, ElectLeadersResponse, NamedPartitions
 from penstock.types import NO_OFFSET, TopicPartition

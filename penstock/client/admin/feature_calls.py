@@ -8,7 +8,6 @@ when, which the active controller decides.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from penstock.client.admin import changes
 from penstock.client.admin.admin_core import AdminCore
@@ -16,6 +15,7 @@ from penstock.client.admin.configs import wait_heard
 from penstock.client.cluster import arguments
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.errors import ApiError, UnsupportedVersionError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.feature_apis import DESCRIBE_FEATURES, UPDATE_FEATURES
 from penstock.messages.features import (
     DescribeFeaturesRequest,

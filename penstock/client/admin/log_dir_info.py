@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.log_dirs import LogDir
 from penstock.types import TopicPartition
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from penstock.client.admin.cluster_views import every_view, not_here
 from penstock.client.admin.log_dir_info import LogDirInfo, log_dir_info
 from penstock.client.cluster.arguments import MAX_INT32, checked_number, checked_topic
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, ConfigError, NetworkError, UnknownServerError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.admin_apis import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
 from penstock.messages.elections import NamedPartitions
 from penstock.messages.log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, DescribeLogDirsRequest

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass
 
 from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.cluster_views import ClusterViews, every_view, not_here
@@ -29,6 +28,7 @@ from penstock.errors import (
     TimedOutError,
     UnknownServerError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.admin_apis import DESCRIBE_METADATA
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import NEWEST_OFFSET, DescribeMetadataRequest, DescribeMetadataResponse

@@ -11,9 +11,10 @@ topic id. Not here: asking (cluster.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, Endpoint, LeaderHint, MetadataOffset, TopicPartition
 

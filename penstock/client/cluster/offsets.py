@@ -6,7 +6,6 @@ Shared by Admin, Consumer and the Spark source. How leaders are found and asked 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from penstock.client.cluster.by_leader import (
     Answer,
@@ -19,6 +18,7 @@ from penstock.client.cluster.by_leader import (
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.connection import Connection
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.offsets import EpochPartition, ListOffsetsPartition
 from penstock.types import EpochEndOffset, TopicPartition
 

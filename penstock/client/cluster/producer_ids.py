@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from penstock.backoff import Backoff
+from penstock.base_error import without_frames
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.errors import ApiError, ClientClosedError, PenstockError, UnsupportedVersionError
-from penstock.tracebacks import without_frames
 from penstock.types import ProducerIdAndEpoch
 
 OnId = Callable[[ProducerIdAndEpoch], None]

@@ -8,10 +8,10 @@ consumer/fetching/partition_state.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.errors import ApiError, PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 NAMED_MAX = 3

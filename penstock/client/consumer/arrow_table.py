@@ -6,13 +6,13 @@ Imports pyarrow and numpy, and therefore is imported only by `poll_arrow`, when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from penstock.client.cluster.arguments import checked_number
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.fetching.effects import Deliver
 from penstock.errors import MissingDependencyError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from penstock.client.cluster.arguments import checked_number, checked_partition
@@ -31,6 +30,7 @@ from penstock.client.options.options import parse_bootstrap
 from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.errors import ClientClosedError, OffsetOutOfRangeError, SubscriptionError
 from penstock.ids import RandomIds
+from penstock.lazy_dataclass import dataclass
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import NO_OFFSET
 

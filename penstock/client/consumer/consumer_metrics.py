@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.groups.member_report import GroupStatistics
 from penstock.client.metrics.client_metric import ClientMetric, Row, metrics_of
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

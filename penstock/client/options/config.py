@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from penstock.client.options.options import build_config
@@ -18,6 +18,7 @@ from penstock.client.wire.tls_files import FilePath, TlsOptions
 from penstock.client.wire.token_login import TokenProvider, token_login
 from penstock.config_keys import KIB, MIB, Kind, did_you_mean, option
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fetch import RACK_LENGTH_MAX
 
 _log = logging.getLogger(__name__)

@@ -7,9 +7,10 @@ too, so that each partition stays in order. Other partitions go on. What is left
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

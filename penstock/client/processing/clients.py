@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -24,6 +24,7 @@ from penstock.client.consumer.groups.auto_commit import user_positions
 from penstock.client.consumer.groups.commits import ToCommit
 from penstock.client.processing.output import Output
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.metadata import TopicInfo
 from penstock.types import TopicPartition
 

@@ -6,11 +6,11 @@ Not here: what each does (verdicts.py, processing_core.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, TypedDict
 
 from penstock.client.cluster.arguments import checked_number, checked_topic
+from penstock.lazy_dataclass import dataclass
 
 DATA_ERRORS: Final[tuple[type[Exception], ...]] = (ValueError, LookupError, ArithmeticError)
 """Errors of reading and computing with what a record holds: no JSON, no UTF-8, a field that is missing, a zero."""

@@ -15,7 +15,6 @@ wait itself, and what was written before (processing_core.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -46,6 +45,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
 )
+from penstock.lazy_dataclass import dataclass
 
 
 class Fault(Enum):

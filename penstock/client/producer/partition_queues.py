@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import StickyChooser
 from penstock.client.producer.sequences import PartitionSequences
 from penstock.client.producer.transactions.open_transaction import OpenTransaction
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.codecs import Codec
 from penstock.threads import Lock

@@ -6,11 +6,11 @@ Not here: where it goes (producer_core.py), and the batch that takes it (accumul
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from penstock.client.cluster.arguments import is_whole_number
+from penstock.lazy_dataclass import dataclass
 from penstock.record.builder import Headers, record_size_bytes_upper
 
 MAX_TIMESTAMP_MS = 2**63 - 1

@@ -4,9 +4,9 @@ dispatcher.py)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from penstock.client.metrics.client_metric import ClientMetric, Row, metrics_of
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from penstock.client.wire.tls_files import FilePath, file_bytes
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl.mechanisms import MECHANISMS, NONCE_BYTES, SaslClient
 
 

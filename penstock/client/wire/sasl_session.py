@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.wire.login import ClientLogin
@@ -24,6 +23,7 @@ from penstock.errors import (
     RequestTimedOutError,
     SaslAuthenticationFailedError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.client_apis import SASL_AUTHENTICATE
 from penstock.messages.security.authentication import SaslAuthenticateRequest, SaslAuthenticateResponse
 from penstock.sasl.refusal import SaslRefusedError

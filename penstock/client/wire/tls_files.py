@@ -10,11 +10,12 @@ from __future__ import annotations
 import codecs
 import os
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 FilePath = str | os.PathLike[str]
 

@@ -6,7 +6,6 @@ Pure. Not here: the signature (penstock/tokens/signed_token.py), and the access 
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
 from typing import Any, Final
 
 from joserfc.errors import ExpiredTokenError, InvalidClaimError, MissingClaimError
@@ -14,6 +13,7 @@ from joserfc.jwt import JWTClaimsRegistry
 
 from penstock.console.openid.errors import OpenIdRefusedError
 from penstock.console.settings import OpenIdSettings
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl.credentials import USERNAME_BYTES_MAX
 from penstock.sasl.oauthbearer import UnknownKeyError
 from penstock.sasl.refusal import SaslRefusedError

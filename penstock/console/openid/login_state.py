@@ -16,10 +16,11 @@ import hmac
 import json
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Final
 
 from penstock.console.openid.errors import OpenIdRefusedError
+from penstock.lazy_dataclass import dataclass
 
 LOGIN_MS: Final = 10 * 60_000
 """A person types a password and a second factor in it."""

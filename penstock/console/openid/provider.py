@@ -15,7 +15,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode, urlsplit
 
@@ -27,6 +27,7 @@ from penstock.console.openid.login_state import LoginState
 from penstock.console.openid.urls import is_safe_url, provider_word
 from penstock.console.settings import OpenIdSettings
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl.oauthbearer import UnknownKeyError, is_token
 from penstock.tokens.key_set import SET_BYTES_MAX, KeySet, read_key_set
 

@@ -8,7 +8,6 @@ line that was shipped twice, because its shipper began again, is shown once. Not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
@@ -16,6 +15,7 @@ from penstock.console.audit_line import AuditLine, audit_line
 from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
 from penstock.console.pages.records import ROWS_ASKED_MAX, read_newest
+from penstock.lazy_dataclass import dataclass
 from penstock.written.times import MOMENT_FORMS, moment_ms
 
 AUDIT_FIELDS: Final = ("principal", "api", "outcome", "resource", "text", "before", "count")

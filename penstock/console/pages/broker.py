@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from penstock.console.page import PageAsked
 from penstock.console.pages.brokers import BrokerRow, broker_row, log_dirs_or_refusal
 from penstock.errors import ApiError, BrokerIdNotRegisteredError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.configs import ConfigEntry
 from penstock.written.numbers import INT32_MAX
 

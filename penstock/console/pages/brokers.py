@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from penstock.client.admin.admin_types import BrokerDescription
 from penstock.client.admin.health.judge import address
 from penstock.client.admin.log_dirs import BrokerLogDirs
 from penstock.console.page import PageAsked
 from penstock.errors import AuthorizationFailedError
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

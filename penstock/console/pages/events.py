@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.page import PageAsked, Slice
 from penstock.console.pages.watched import WatchNote, visible_events, watch_note
 from penstock.console.pictures.timeline_picture import TimelineMark, timeline_svg
 from penstock.console.watching.timeline import TimelineEvent
+from penstock.lazy_dataclass import dataclass
 
 WINDOW_MS: Final = 3_600_000
 LATELY_MAX: Final = 8

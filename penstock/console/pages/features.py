@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.console.page import PageAsked
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.features import FeatureNode, FeaturesInfo
 
 

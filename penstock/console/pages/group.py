@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.client.admin.groups.group_types import GroupDescription, MemberDescription, PartitionLag
 from penstock.console.page import PageAsked
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

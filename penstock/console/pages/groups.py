@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin.groups.group_calls import GROUP_STATES
 from penstock.client.admin.groups.group_types import GroupListing
 from penstock.console.page import PageAsked, Slice
 from penstock.errors import ApiError, GroupIdNotFoundError
+from penstock.lazy_dataclass import dataclass
 
 LAGS_AT_ONCE: Final = 16
 

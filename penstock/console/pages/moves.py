@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.balance.plan import BrokerLoad, PreferredElection, Reassignment
 from penstock.client.admin.log_dirs import ReassignmentProgress
 from penstock.console.balancing import GOALS, goals_of, planned
 from penstock.console.page import PageAsked
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 MOVES_SHOWN_MAX: Final = 500

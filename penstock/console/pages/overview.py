@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from penstock.client.admin.health.health_check import OK, RANKS, ClusterHealth, HealthCheck
 from penstock.console.page import PageAsked
 from penstock.console.pages.events import LATELY_MAX, EventRow, event_rows
 from penstock.console.pages.watched import WatchNote, watch_note
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

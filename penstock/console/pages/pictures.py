@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.admin import PartitionInfo, TopicDescription
@@ -16,6 +15,7 @@ from penstock.console.pictures.layout_picture import LayoutBroker, LayoutRow, La
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.last_hour import Subject
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 CHARTS: Final = (

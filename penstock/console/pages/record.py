@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.consumer.consumer_record import ConsumerRecord
@@ -10,6 +9,7 @@ from penstock.console.fields import FieldError
 from penstock.console.page import PageAsked
 from penstock.console.pages.record_forms import FORMS
 from penstock.console.pages.records import FETCH_BYTES, POLL_MS, RecordView, ShownLimits, chosen_partitions, record_view
+from penstock.lazy_dataclass import dataclass
 from penstock.written.numbers import INT32_MAX
 
 WHOLE_BYTES_MAX: Final = 1024 * 1024

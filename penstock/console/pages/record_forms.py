@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from penstock.lazy_dataclass import dataclass
 
 FORMS: Final = ("auto", "text", "json", "hex")
 HEX_BYTES_MAX: Final = 4_096

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Protocol
 
 from penstock.client.consumer.async_consumer import AsyncConsumer
@@ -18,6 +18,7 @@ from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
 from penstock.console.pages.record_forms import FORMS, ShownBytes, shown_bytes
 from penstock.errors import UnknownTopicOrPartitionError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 from penstock.written.numbers import INT32_MAX
 from penstock.written.times import MOMENT_FORMS, moment_ms

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.console.page import PageAsked, Slice
 from penstock.errors import SecurityDisabledError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import AclBinding
 
 

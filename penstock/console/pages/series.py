@@ -5,7 +5,6 @@ Its JSON twin is what the charts of other pages are drawn from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.failures import NotFoundError
@@ -15,6 +14,7 @@ from penstock.console.pages.watched import WatchNote, may_see, visible_groups, v
 from penstock.console.pictures.lines_picture import lines_svg
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.last_hour import WHOLE_CLUSTER, Subject, topic_of_key
+from penstock.lazy_dataclass import dataclass
 
 LINES_MAX: Final = 8
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.page import PageAsked, address_of
+from penstock.lazy_dataclass import dataclass
 
 TAIL_ROWS_MAX: Final = 200
 

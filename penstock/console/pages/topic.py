@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 from penstock.client.admin.log_dirs import BrokerLogDirs
@@ -12,6 +11,7 @@ from penstock.console.page import PageAsked
 from penstock.console.pages.brokers import log_dirs_or_refusal
 from penstock.console.pages.topics import is_in_trouble, leader_size
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.configs import ConfigEntry
 from penstock.types import TopicPartition
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 from penstock.client.admin.log_dirs import BrokerLogDirs
 from penstock.console.page import PageAsked, Slice
 from penstock.console.pages.brokers import log_dirs_or_refusal
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

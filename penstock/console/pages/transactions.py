@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin.transactions.transaction_types import TransactionDetails, TransactionOverview
 from penstock.console.page import PageAsked, Slice
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.transactions.listing import TransactionState
 from penstock.written.numbers import INT64_MAX
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.page import PageAsked
 from penstock.errors import ApiError, AuthorizationFailedError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 GROUPS_ASKED_MAX: Final = 300

@@ -7,12 +7,12 @@ topics and groups are shown to those alone whom the cluster shows these topics a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.console.page import PageAsked
 from penstock.console.watching.last_hour import WHOLE_CLUSTER, Subject
 from penstock.console.watching.timeline import TimelineEvent
+from penstock.lazy_dataclass import dataclass
 
 NAMES_KEPT_MS: Final = 5_000
 NO_WATCH: Final = "this console watches nothing by itself"

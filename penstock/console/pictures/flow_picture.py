@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from penstock.console.pictures.svg import SvgPicture
+from penstock.lazy_dataclass import dataclass
 
 TOPICS_MAX = 20
 GROUPS_MAX = 30

@@ -7,9 +7,9 @@ has at most ROWS_MAX × BROKERS_MAX boxes, and says what it leaves out. Pure. No
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from penstock.console.pictures.svg import SvgPicture
+from penstock.lazy_dataclass import dataclass
 
 ROWS_MAX = 64
 BROKERS_MAX = 40

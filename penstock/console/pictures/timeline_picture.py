@@ -7,9 +7,9 @@ lane. The events are in the page's table, too: a picture is not all that says th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from penstock.console.pictures.svg import SvgPicture
+from penstock.lazy_dataclass import dataclass
 
 WIDTH = 900
 LANE = 28

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.admin import BrokerInfo, ClusterInfo, PartitionInfo, TopicDescription
 from penstock.console.watching.timeline import EventKind, TimelineEvent, named_partitions
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_LEADER
 
 PARTITIONS_MAX = 50_000

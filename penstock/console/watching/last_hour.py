@@ -20,7 +20,6 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.admin import TopicDescription
@@ -28,6 +27,7 @@ from penstock.console.watching.changes import PARTITIONS_MAX, ClusterChanges
 from penstock.console.watching.round_sample import GroupSample, RoundSample
 from penstock.console.watching.series_table import SeriesTable
 from penstock.console.watching.timeline import EVENTS_MAX, Timeline
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_LEADER, TopicPartition
 
 MEMORY_MAX_BYTES = 80 << 20

@@ -7,9 +7,10 @@ empty.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.admin import ClusterInfo, TopicDescription
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

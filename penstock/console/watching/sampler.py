@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from penstock.admin import (
@@ -33,6 +32,7 @@ from penstock.console.watching.last_hour import LastHour
 from penstock.console.watching.rotation import Rotation
 from penstock.console.watching.round_sample import GroupSample, RoundSample
 from penstock.errors import AuthorizationFailedError, PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_LEADER, TopicPartition
 
 _log = logging.getLogger(__name__)

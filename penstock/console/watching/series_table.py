@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from penstock.lazy_dataclass import dataclass
 
 NO_NUMBER = math.nan
 ROW_OVERHEAD_BYTES = 200

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+
+from penstock.lazy_dataclass import dataclass
 
 EVENTS_MAX = 2_000
 TOPICS_NAMED_MAX = 20

@@ -5,10 +5,11 @@ Subscriptions and assignments are bytes that the members write and read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fields import NOT_ON_WIRE
 
 NO_GENERATION: Final = -1

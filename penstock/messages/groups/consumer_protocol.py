@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fields import NOT_ON_WIRE, none_if
 
 JOINS: Final = 0

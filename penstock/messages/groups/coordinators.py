@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 
 
 class CoordinatorType(StrEnum):

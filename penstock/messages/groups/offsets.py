@@ -5,9 +5,10 @@ A partition comes with its topic's id where the client knows it; an empty id mea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.fields import NOT_ON_WIRE
 from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, TopicPartition
 

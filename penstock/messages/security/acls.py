@@ -8,12 +8,12 @@ what follows from many of them (`broker/authorization/`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from penstock.addresses import as_connected
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_OFFSET
 
 CLUSTER_NAME: Final = "kafka-cluster"

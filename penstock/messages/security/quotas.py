@@ -7,11 +7,11 @@ changes to the active controller; every node answers questions by its own metada
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_OFFSET
 
 DEFAULT_NAME: Final = ""

@@ -5,10 +5,11 @@ A user is there as long as it has a credential. Passwords are never sent: a clie
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.sasl.credentials import ScramCredential, ScramMechanism
 from penstock.types import NO_OFFSET
 

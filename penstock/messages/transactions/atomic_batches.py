@@ -11,9 +11,9 @@ what that one has open is aborted, and all it asks is refused with PRODUCER_FENC
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from penstock.lazy_dataclass import dataclass
 from penstock.types import ProducerIdAndEpoch
 
 BATCH_PREFIX: Final = "penstock.batch:"

@@ -7,9 +7,8 @@ leader only verifies them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitResult
 from penstock.types import NO_EPOCH, TopicPartition
 

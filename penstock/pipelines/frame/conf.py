@@ -13,7 +13,6 @@ import re
 import tomllib
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any, TypeVar
 from penstock.client.options.config import AdminConfig, ConsumerConfig
 from penstock.config_keys import REQUIRED, ConfigKey, config_text, did_you_mean, keys_of, option
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.spark.kafka_options import client_options, options_of
 
 C = TypeVar("C")

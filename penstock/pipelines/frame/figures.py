@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 ADDRESS = "127.0.0.1"
 _LABELS = ("pipeline", "query")

@@ -6,10 +6,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from penstock.errors import MissingDependencyError, PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.conf import RunConf
 from penstock.pipelines.frame.figures import Figures
 from penstock.pipelines.frame.plain_error import plain_errors

@@ -17,13 +17,13 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from penstock.durable import sync_all
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.conf import Duration, Fixed, local_path
 
 CHECKPOINT_SHAPE = "_shape.json"

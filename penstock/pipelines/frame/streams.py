@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.conf import RunConf
 from penstock.pipelines.frame.figures import BatchFigures
 from penstock.pipelines.frame.job_context import JobContext

@@ -5,10 +5,10 @@ Brokers of an earlier version have no atomic batches. For them a job's conf says
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.streams import triggered
 from penstock.spark.writing.sink_options import ACCEPTS

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.checks import check_topic
 from penstock.pipelines.frame.conf import DEFAULT_RUN, Duration, Fixed, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext

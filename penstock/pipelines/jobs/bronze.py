@@ -8,10 +8,10 @@ format of Spark's own file sink, names the files of finished micro-batches (parq
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.checks import check_topic
 from penstock.pipelines.frame.conf import DEFAULT_RUN, Fixed, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext

@@ -17,12 +17,12 @@ can be apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.dead_letters import dead_letters, room_bytes
 from penstock.pipelines.frame.checks import check_table, check_topic
 from penstock.pipelines.frame.conf import DEFAULT_RUN, Duration, Fixed, RunConf, conf_key

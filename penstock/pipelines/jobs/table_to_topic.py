@@ -8,10 +8,10 @@ once, for readers of committed records.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.checks import check_table, check_topic
 from penstock.pipelines.frame.conf import DEFAULT_RUN, Fixed, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.pipelines.parquet_table.durable import errors_of_table, sync, write_durably
 from penstock.pipelines.parquet_table.place import ENTRY, empty

@@ -8,13 +8,13 @@ instances: plain values only, and pyarrow is imported in executors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.parquet_table.table_spec import TableSpec
 from penstock.spark.options import includes_headers, source_options
 from penstock.spark.plain_errors import sentence_first

@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlparse
 
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.parquet_table.durable import add_durably
 
 METADATA_DIRECTORY = "_spark_metadata"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 
 PENDING = "_pending"
 """The directory in a table for files that do not belong to it yet; readers leave out names with this first letter."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from pyspark import __version__ as spark_version
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.parquet_table.durable import errors_of_table, sync
 from penstock.pipelines.parquet_table.table_spec import PENDING, TableSpec
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from crc32c import crc32c
 
 from penstock.errors import ConfigError, CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 META_FILE = "meta.properties"

@@ -10,11 +10,11 @@ be found, and the walk ends. A file that retention removes meanwhile gives nothi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from penstock.errors import CorruptMessageError
+from penstock.lazy_dataclass import dataclass
 from penstock.pipelines.segments.replica_files import ClosedSegment
 from penstock.record import verifier
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.spark.log_client import LogClient
 from penstock.spark.positions import SourcePositions
 from penstock.types import TopicPartition

@@ -16,10 +16,10 @@ import subprocess
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import MissingDependencyError
+from penstock.lazy_dataclass import dataclass
 
 JAVA_MIN_VERSION = 17
 PROBE_SECONDS = 20

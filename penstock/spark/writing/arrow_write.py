@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidRecordError, MessageTooLargeError, PenstockError, RecordListTooLargeError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.arrow_encode import as_binary
 from penstock.spark.plain_errors import add_context
 from penstock.spark.schema import GIVEN_BY_LOG

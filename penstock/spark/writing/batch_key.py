@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.transactions.atomic_batches import APPLICATION_CHARACTERS_MAX
 from penstock.spark.writing.sink_options import AT_LEAST_ONCE, SinkOptions
 

@@ -24,10 +24,11 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final
 
 from penstock.errors import PenstockError, ProducerFencedError
+from penstock.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

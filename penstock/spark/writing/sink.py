@@ -17,7 +17,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any
 
@@ -25,6 +25,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError, InvalidRequestError, PenstockError, TransactionalIdAuthorizationFailedError
+from penstock.lazy_dataclass import dataclass
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import atomic_batches, producer
 from penstock.spark.machine.cut_off import is_cut_off

@@ -7,11 +7,12 @@ batches by itself (batch_key.py); a batch write may be given a name, so that its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from penstock.client.options.config import ProducerConfig, producer_config
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.spark.kafka_options import checked, client_options, reasons
 from penstock.spark.options import BOOTSTRAP_NAMES, TABLE_SINK_NAMES, Options, bootstrap_of, lowered
 

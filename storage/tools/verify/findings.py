@@ -11,9 +11,9 @@ A finding names the file, the byte and the offset, says what it means, and ends 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from penstock.lazy_dataclass import dataclass
 from penstock.types import METADATA_TOPIC, TopicPartition
 
 Severity = Literal["damage", "warning", "note"]

@@ -9,9 +9,10 @@ segment ends where the last clean stop was. Nothing is rebuilt here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from struct import Struct
 
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import BatchHeader
 from storage.disk.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.disk.file_system import FileSystem

@@ -9,10 +9,10 @@ byte, `verify_log_dir.py` checks the checkpoints of the log dir, `recover.py` re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import BatchHeader
 from penstock.record.verifier import at_offset, offset_fault
 from storage.log_config import LogConfig

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from penstock.errors import CorruptFileError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.batch import BatchHeader
 from penstock.record.markers import Marker
 from storage.disk.file_names import TXN_INDEX_SUFFIX

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from broker.groups.consumer.member import Assignment
+from penstock.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ looked at here raises before anything is written.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from broker.coordination.turn import Client, Handlers, KnownTopics, Turn
@@ -27,6 +27,7 @@ from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.records.record_codec import encoded_size
 from penstock.errors import GroupIdNotFoundError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
 from penstock.wire.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedConsumerProtocolError
 

@@ -15,7 +15,7 @@ group may have offsets of as many partitions as the cluster has, and all of them
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Final, TypeVar
 
@@ -43,6 +43,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnstableOffsetCommitError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX
 from penstock.messages.groups import offsets as messages
 from penstock.messages.groups.group_apis import OFFSET_FETCH

@@ -13,7 +13,6 @@ records of a coordinator, which adds its own partition when a group's offsets be
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from broker.kafka.api_row import over, serves
@@ -36,6 +35,7 @@ from penstock.errors import (
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.client_apis import PARTITIONS_MAX
 from penstock.messages.transactions import producers as messages
 from penstock.messages.transactions.transaction_apis import ADD_PARTITIONS_TO_TXN

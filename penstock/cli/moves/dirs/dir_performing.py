@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.cli.moves.dirs.dir_queue import DIR_MOVES_MAX, DirQueue
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace
 from penstock.cli.output import note
 from penstock.errors import ApiError, BrokerIdNotRegisteredError
+from penstock.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from penstock.balance.dirs.broker_dirs import DirPlan

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.cli.moves.dirs.dir_reading import room_in
 from penstock.cli.moves.waiting import STANDSTILL_SECONDS
 from penstock.errors import ReplicaNotAvailableError, UnknownTopicOrPartitionError
+from penstock.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from penstock.balance.dirs.broker_dirs import DirMove

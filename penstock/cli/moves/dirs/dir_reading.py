@@ -8,10 +8,10 @@ from other brokers, or move between log dirs already, are counted and left alone
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.balance.dirs.broker_dirs import BalancedDir, BrokerDirs, DirReplica
+from penstock.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from penstock.balance.cluster import BalancedPartition, ClusterState

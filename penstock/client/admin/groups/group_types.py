@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.listing import GroupType
 from penstock.types import NO_EPOCH, CommittedOffset, TopicPartition
 

@@ -7,7 +7,7 @@ end. A group with members is refused, because they would go on from where they a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from penstock.client.admin.groups.committed import commit_offsets, must_be_empty, offsets_of
@@ -19,6 +19,7 @@ from penstock.client.cluster.arguments import MAX_INT64
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.coordinators import Coordinators
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import EARLIEST_TIMESTAMP, NO_OFFSET, CommittedOffset, TopicPartition
 
 EARLIEST, LATEST, CURRENT = "earliest", "latest", "current"

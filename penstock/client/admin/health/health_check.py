@@ -6,7 +6,8 @@ Not here: the questions (judge.py, listener_checks.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from penstock.lazy_dataclass import dataclass
 
 HEALTHY, DEGRADED, CRITICAL = "healthy", "degraded", "critical"
 OK, WARNING = "ok", "warning"

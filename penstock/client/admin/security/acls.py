@@ -6,10 +6,10 @@ Brokers judge by an index of their own (`broker/authorization/acl_index.py`); a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from penstock.addresses import as_connected
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import (
     EVERY_USER,
     WILDCARD,

@@ -10,10 +10,10 @@ here: authorization itself; brokers judge by the ACLs alone, and know no roles.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import ConfigError
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.acls import (
     CLUSTER_NAME,
     WILDCARD,

@@ -6,10 +6,11 @@ A password does not leave the client: what is sent are the keys that are made of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from penstock.config_keys import did_you_mean
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.security.users import DescribedUser, ScramDeletion, ScramUpsertion
 from penstock.sasl.credentials import (
     ITERATIONS_MAX,

@@ -3,10 +3,9 @@ over."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.client.consumer.origin import NO_ORIGIN, Origin
 from penstock.errors import PenstockError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

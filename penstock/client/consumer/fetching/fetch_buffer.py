@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from penstock.client.consumer.fetching.effects import Deliver, ReportError
 from penstock.errors import ApiError
+from penstock.lazy_dataclass import dataclass
 from penstock.threads import Threads
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from penstock.backoff import Backoff
+from penstock.base_error import without_frames
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.client.consumer.fetching.effects import (
     Deliver,
@@ -41,7 +42,6 @@ from penstock.errors import (
 from penstock.messages.fetch import AbortedTransaction, FetchPartition, PartitionFetchResult
 from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.messages.metadata import TopicInfo
-from penstock.tracebacks import without_frames
 from penstock.types import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,

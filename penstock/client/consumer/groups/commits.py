@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
+from penstock.base_error import without_frames
 from penstock.client.cluster.arguments import MAX_INT32, checked_mapping, checked_number, checked_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import ServerErrors
@@ -32,9 +33,9 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest
 from penstock.position import Position
-from penstock.tracebacks import without_frames
 from penstock.types import NO_EPOCH, CommittedOffset, TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.client.cluster.waiting import Waiting, error_text
 from penstock.client.consumer.groups.membership import Membership
 from penstock.client.consumer.groups.membership_state import MembershipState
 from penstock.client.consumer.groups.subscription import Mode
 from penstock.errors import UnknownTopicOrPartitionError
+from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -13,6 +12,7 @@ from penstock.errors import (
     GroupIdNotFoundError,
     UnknownMemberIdError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.messages.groups.consumer_protocol import JOINS
 
 

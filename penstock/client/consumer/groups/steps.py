@@ -7,10 +7,10 @@ Nothing changes between two polls: what an earlier poll gave may still be in wor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
+from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH, CommittedOffset, TopicPartition
 
 Callback = Callable[[list[TopicPartition]], Any]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
 from penstock.client.cluster.arguments import checked_topic
+from penstock.lazy_dataclass import dataclass
 from penstock.topic_names import validate_topic_name
 
 

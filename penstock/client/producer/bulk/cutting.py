@@ -7,12 +7,12 @@ size; with keys they are first put together by partition. Arrow arrays are slice
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any
 
 from penstock.client.producer.batch import RECORD_OVERHEAD_BYTES
 from penstock.errors import InvalidRecordError
+from penstock.lazy_dataclass import dataclass
 from penstock.record.lone_batch import LONE_OVERHEAD_BYTES, check_record_size
 
 FIRST_GUESS = 1_024

@@ -9,9 +9,9 @@ which batches an answer is about (dispatcher.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from penstock.backoff import Backoff
+from penstock.base_error import without_frames
 from penstock.client.cluster.error_meaning import needs_metadata, server_error_after, server_error_or_last
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import broker_name, no_leader
@@ -36,8 +36,8 @@ from penstock.errors import (
     RequestTimedOutError,
     TimedOutError,
 )
+from penstock.lazy_dataclass import dataclass
 from penstock.record.codecs import Codec
-from penstock.tracebacks import without_frames
 
 LAST_TRANSACTION_WAIT_MS = 20
 """The markers of a producer's last transaction are written in a few ms; until then a leader refuses the next one."""

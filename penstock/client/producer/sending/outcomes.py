@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.errors import ApiError, ClientClosedError, PenstockError
+from penstock.lazy_dataclass import dataclass
 
 Entry = tuple[PartitionQueue, ProducerBatch]
 

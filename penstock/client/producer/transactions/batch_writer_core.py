@@ -11,8 +11,8 @@ read it, and may note a failure. Not here: calls (atomic_calls.py), and whose tu
 
 from __future__ import annotations
 
+from penstock.base_error import without_frames
 from penstock.errors import PenstockError, TransactionAbortedError, TransactionStateError
-from penstock.tracebacks import without_frames
 from penstock.types import ProducerIdAndEpoch
 
 CLOSED = "this writer is closed: begin another one"

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from penstock.base_error import without_frames
 from penstock.errors import (
     ApiError,
     BootstrapError,
@@ -41,7 +42,6 @@ from penstock.errors import (
 )
 from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from penstock.messages.transactions.producers import EndTxnRequest, EndTxnResponse
-from penstock.tracebacks import without_frames
 from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
 
 NOT_COMMITTED = (TransactionAbortableError, InvalidTxnStateError)
