@@ -1,13 +1,13 @@
-"""The planner of balance: its time and growth, and what it makes of a skewed cluster of six brokers.
+"""Measures the planner of `penstock cluster balance`: how its time grows, and how even its plans make a cluster.
 
     python -m benchmarks.balance                     # 1,000, 10,000 and 100,000 partitions of three replicas
     python -m benchmarks.balance --partitions 500
     python -m benchmarks.balance --partitions --replicas 10000     # the log dirs alone
 
-A partition's replicas are drawn by weights, so that broker 0 has most and the last one least; sizes are Pareto. Prints
-one row for each goal: the time of the plan, what it moves, and by how much brokers differ before and after it. Then the
-same for the log dirs of one broker of so many replicas: what the dirs with least and most have of the mean, and the
-least number of moves that any plan could have, by the largest replicas of each dir.
+The cluster has six brokers. A partition's replicas are drawn by weights, so that broker 0 has most and the last one
+least; sizes are Pareto. Each row is one goal: the seconds of the plan, the replicas and bytes that it moves, and how
+much brokers differ before and after it. The second table plans the log dirs of one broker: the least and the fullest
+dir, as parts of the mean, and the number of moves that no plan could undercut, by the largest replicas of each dir.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DIRS = {"12": (12, 0), "11 and a twelfth": (11, 1), "1 and 11 more": (1, 11)}
 
 
 def skewed(partitions: int, brokers: int, racks: int, joining: int = 0, seed: int = 1) -> ClusterState:
-    """`joining` more brokers have nothing yet."""
+    """A cluster of brokers with ever fewer replicas, and of `joining` more brokers without any."""
     draw = random.Random(seed)
     weights = [1 / (1 + broker_id) for broker_id in range(brokers)]
     made = []

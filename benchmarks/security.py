@@ -1,14 +1,15 @@
-"""The cost of security: the same work without it, with ACLs alone, and with TLS, log-ins and ACLs; and Kafka with TLS.
+"""Measures what security costs: one work on a plain cluster, on one with ACLs, and on one with TLS, log-ins and ACLs.
 
     python -m benchmarks.security [--quick] [--pairs 5] [--only acls] [--peers DIR]
 
-Three clusters of three nodes run at the same time, `plain`, `acls` and `tls`, and the client of each row goes to one
-after the other, in another order each turn: what drifts on the machine favours none. Rows are a JSON line each; then
-come medians, the median of the ratios to `plain` of the same turn with their standard error, and the goals. A client is
-one process: our own, or confluent-kafka at the listeners for Kafka's clients. The clients have their rights by ACLs, of
-which there are 1,000 more, and none is a super user; a turn's topics are new. With `--peers` Kafka runs in the same way
-afterwards, plain and with TLS at every listener, by confluent-kafka. Latency is that of 1,000 records a second, one by
-one. Not here: the clusters (`security_systems.py`).
+The clusters `plain`, `acls` and `tls` have three nodes each and run at the same time. The client of a row goes to each
+in turn, and the order changes from turn to turn, so that what drifts on the machine favours none. A client is one
+process: our own, or confluent-kafka at the listeners for Kafka's clients. Clients are no super users: ACLs give them
+their rights, among 1,000 other ACLs. Each turn has new topics. Latency is measured at 1,000 records a second.
+
+Each row is printed as a line of JSON. After the rows come medians; the median of the ratios to `plain` of the same
+turn, with its standard error; and the goals. With `--peers` a Kafka runs afterwards in the same way, plain and with TLS
+at every listener, under confluent-kafka. Not here: the clusters (`security_systems.py`).
 """
 
 from __future__ import annotations

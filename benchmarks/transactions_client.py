@@ -1,9 +1,14 @@
-"""One process of benchmarks/transactions.py: LIBRARY ROLE BOOTSTRAP TOPIC AMOUNT RECORDS; prints one JSON line.
+"""Writes or reads transactions for benchmarks/transactions.py as one process, and prints its figures as a JSON line.
 
-LIBRARY is `kafka` (confluent-kafka, with the settings of broker_client_kafka.py) or `penstock`. Roles: `commit` (one
-producer, transactions of RECORDS records one after the other for AMOUNT seconds), `fill` (AMOUNT records in
-transactions of RECORDS) and `read` (AMOUNT records, RECORDS times at each isolation level in turns; `read_arrow` is
-ours alone). All records are spread over the topic's partitions. A transaction that does not commit ends the process.
+    python -m benchmarks.transactions_client LIBRARY ROLE BOOTSTRAP TOPIC AMOUNT RECORDS
+
+LIBRARY is `kafka` (confluent-kafka, with the settings of broker_client_kafka.py) or `penstock`. The roles:
+
+    commit              one producer commits transactions of RECORDS records, one after the other, for AMOUNT seconds
+    fill                one producer writes AMOUNT records in transactions of RECORDS
+    read, read_arrow    a consumer reads AMOUNT records, RECORDS times at each isolation level; Arrow is ours alone
+
+Records are spread over the topic's partitions. A transaction that does not commit ends the process.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ class Writer(Protocol):
 
 
 class KafkaWriter:
-    """That of confluent-kafka."""
+    """The producer of confluent-kafka."""
 
     def __init__(self, bootstrap: str, topic: str, transactional_id: str) -> None:
         from confluent_kafka import Producer as KafkaProducer

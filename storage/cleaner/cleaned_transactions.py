@@ -65,7 +65,9 @@ class AbortedBatches:
 
 
 class CleanedTransactions:
-    """Is told what stays of each transactional batch of a pass, in the order of the log."""
+    """Decides for one pass which markers and which entries of the aborted index the log still needs.
+
+    The pass reports each transactional batch that stays, and each marker, in the order of the log."""
 
     __slots__ = ("_aborted", "_has_batches", "_needed")
 

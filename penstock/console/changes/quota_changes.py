@@ -1,4 +1,9 @@
-"""Sets the quotas of a user, a client or an address, and deletes them, as `penstock quotas alter` and `delete` do."""
+"""Sets the quotas of a user, a client or an address, and deletes them, as `penstock quotas alter` and `delete` do.
+
+A change names one owner of quotas (an entity: a user, a client id, both, or an address) and the keys that are set or
+deleted. Not here: quotas as they are (`pages/security.py`), how a change is planned, confirmed and done once
+(`changing.py`), and what a broker does at a limit.
+"""
 
 from __future__ import annotations
 

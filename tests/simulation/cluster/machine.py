@@ -58,7 +58,7 @@ class Machine:
     listen: Callable[[Machine], Probe] = lambda machine: UNHEARD
     """Makes the probe of each process."""
     lost_power: Callable[[Machine, LosingFileSystem], object] = lambda machine, left: None
-    """Told of what a power cut has left of the disk, BEFORE the machine has that."""
+    """Called at a power cut with the disk as the cut leaves it, BEFORE the machine gets that disk."""
     process: Process | None = None
     node: Node | None = None
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from broker.network.memory_budget import MemoryBudget
 from penstock.cli.main import app
 from tests.alerts_fire.__main__ import Outcome
 from tests.alerts_fire.cases import CASES
@@ -42,6 +43,19 @@ def test_each_alert_names_its_page_and_each_page_has_an_alert() -> None:
     named = re.findall(r"- alert: (\w+)\n(?:(?! *- alert).*\n)*? +runbook: (\S+)\n", RULES)
     assert named == [(alert, f"ops/runbooks/{alert}.md") for alert in ALERTS]
     assert sorted(path.stem for path in RUNBOOKS) == sorted(ALERTS)
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3, 12])
+@pytest.mark.parametrize("size", [7, 501, 1_001, 1_250])
+def test_however_few_clients_fill_their_shares_of_a_memory_budget_its_alert_fires(parties: int, size: int) -> None:
+    """A lease of up to a stream's share."""
+    budget = MemoryBudget(10_000, 8)
+    going_on = [budget.open(f"10.0.{party}.1") for party in range(parties) for _ in range(9)]
+    while going_on:
+        going_on = [account for account in going_on if account.acquire(size, lambda lease: None) is not None]
+    found = budget.statistics()
+    used_at_least = re.search(r"memory_used_bytes / penstock_memory_max_bytes > ([0-9.]+) and .*waiting", RULES)
+    assert used_at_least and found.waiting and found.used_bytes > float(used_at_least[1]) * found.bytes_max
 
 
 @pytest.mark.parametrize("page", RUNBOOKS, ids=lambda path: path.stem)
