@@ -1,8 +1,9 @@
 """Finds what has happened between two looks at a cluster: elections, ISR changes, brokers that came and went, moves.
 
-Remembers of each partition its leader, its leader epoch, its ISR and its move, in small arrays. The first look at a
-thing is no event. Several changes between two looks are one event: a leader that went and came back is seen by its
-epoch, and so is a broker. Pure. Not here: how often the cluster is looked at, and how many events are kept
+Remembers of each partition its leader, its leader epoch, its replicas, its ISR and its move, in small arrays. The first
+look at a thing is no event. Several changes between two looks are one event: a leader that went and came back is seen
+by its epoch, and so is a broker; a move that began and ended is seen by the replicas, and one of a topic that is new is
+told beside the topic. Pure. Not here: how often the cluster is looked at, and how many events are kept
 (timeline.py).
 """
 
@@ -19,7 +20,7 @@ from penstock.types import NO_LEADER
 
 PARTITIONS_MAX = 50_000
 """Partitions that are remembered; of topics beyond it, by name, there is no event."""
-ISRS_MAX = 5_000
+SETS_MAX = 5_000
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class _Remembered:
     topic_id: str
     leaders: array[int] = field(default_factory=lambda: array("i"))
     epochs: array[int] = field(default_factory=lambda: array("i"))
+    replicas: list[tuple[int, ...]] = field(default_factory=list)
     isrs: list[tuple[int, ...]] = field(default_factory=list)
     moves: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The partitions that are being reassigned, with the replicas that come."""
@@ -42,8 +44,8 @@ class ClusterChanges:
         self._brokers: dict[int, BrokerInfo] | None = None
         self._controller_id: int | None = None
         self._topics: dict[str, _Remembered] | None = None
-        self._isrs: dict[tuple[int, ...], tuple[int, ...]] = {}
-        """Each ISR once: a cluster has few different ones."""
+        self._sets: dict[tuple[int, ...], tuple[int, ...]] = {}
+        """Each ISR and each set of replicas once: a cluster has few different ones."""
         self._is_cut = False
         """The last look had more partitions than are remembered: a topic that is new to it may be old."""
         self._silent: frozenset[int] = frozenset()
@@ -102,11 +104,12 @@ class ClusterChanges:
             if known is None or known.topic_id != topic.topic_id:
                 if before is not None and not was_cut:
                     yield _topic_event(EventKind.TOPIC_CREATED, topic.name, "was created")
+                    yield from _moves(topic.name, topic.partitions, _Remembered(topic.topic_id))
                 continue
             yield from _topic_events(topic, known)
         self._topics = now
-        if len(self._isrs) > ISRS_MAX:
-            self._isrs.clear()
+        if len(self._sets) > SETS_MAX:
+            self._sets.clear()
         for name in sorted((before or {}).keys() - {topic.name for topic in topics}):
             yield _topic_event(EventKind.TOPIC_DELETED, name, "was deleted, or may not be seen any more")
 
@@ -115,7 +118,8 @@ class ClusterChanges:
             topic_id=topic.topic_id,
             leaders=array("i", [p.leader_id for p in topic.partitions]),
             epochs=array("i", [p.leader_epoch for p in topic.partitions]),
-            isrs=[self._isrs.setdefault(p.isr, p.isr) for p in topic.partitions],
+            replicas=[self._sets.setdefault(p.replicas, p.replicas) for p in topic.partitions],
+            isrs=[self._sets.setdefault(p.isr, p.isr) for p in topic.partitions],
             moves={p.partition: p.adding_replicas for p in topic.partitions if p.is_reassigning},
         )
 
@@ -215,7 +219,7 @@ def _isr_changes(topic: str, known: Sequence[PartitionInfo], was: _Remembered) -
 
 def _moves(topic: str, partitions: Sequence[PartitionInfo], was: _Remembered) -> Iterator[TimelineEvent]:
     moving = {p.partition: p.adding_replicas for p in partitions if p.is_reassigning}
-    if began := sorted(moving.keys() - was.moves.keys()):
+    if began := sorted(one for one, coming in moving.items() if was.moves.get(one) != coming):
         brokers = sorted({broker for partition in began for broker in moving[partition]})
         to = f" to {_brokers(brokers)}" if brokers else ""
         words = f"begins to move {named_partitions(began)}{to}"
@@ -229,6 +233,20 @@ def _moves(topic: str, partitions: Sequence[PartitionInfo], was: _Remembered) ->
                 brokers = sorted({broker for partition in numbers for broker in was.moves[partition]})
                 words = f"{what} {named_partitions(numbers)}"
                 yield _topic_event(EventKind.MOVE_ENDED, topic, words, brokers=brokers, count=len(numbers))
+    yield from _unseen_moves(topic, partitions, was)
+
+
+def _unseen_moves(topic: str, partitions: Sequence[PartitionInfo], was: _Remembered) -> Iterator[TimelineEvent]:
+    """The moves that began and ended between the two looks."""
+    by_change: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    for p, before in zip(partitions, was.replicas, strict=False):
+        if not p.is_reassigning and p.partition not in was.moves and set(p.replicas) != set(before):
+            change = tuple(sorted(set(before) - set(p.replicas))), tuple(sorted(set(p.replicas) - set(before)))
+            by_change.setdefault(change, []).append(p.partition)
+    for (left, came), numbers in sorted(by_change.items()):
+        way = [f"{word} {_brokers(brokers)}" for word, brokers in (("from", left), ("to", came)) if brokers]
+        words = f"has moved {named_partitions(numbers)} {' '.join(way)}, between two looks"
+        yield _topic_event(EventKind.MOVE_ENDED, topic, words, brokers=(*left, *came), count=len(numbers))
 
 
 def _brokers(brokers: Sequence[int]) -> str:

@@ -5,7 +5,8 @@ end offsets, the groups with their lags, the sizes of log dirs, and a small ques
 timed. A broker that hangs costs the parts that need it, and no others. A round's questions are bounded: topics and
 groups are taken in turn (rotation.py), and a part whose work grows with the cluster pauses longer after a round that
 took long. To wait for a broker that is away is no work: a round that ended in an error is followed by the next one in
-its rhythm, and so are the two small questions, because just then people look.
+its rhythm, and so are the two small questions, because just then people look. For the same reason the quickest of the
+last rounds counts: a single one that waited for a broker's time-out makes nobody wait for what happens.
 
 All times are those of the monotonic clock that goes on while the machine sleeps. Not here: what the answers mean
 (last_hour.py), and who is told that something has changed.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -42,6 +44,8 @@ PROBE_SECONDS: Final = 2.0
 """A broker that does not answer a small question for this time counts as silent."""
 PAUSE_TIMES: Final = 20
 PAUSE_MS_MAX: Final = 30_000
+ROUNDS_JUDGED: Final = 3
+"""Rounds of a part that must all have been long before it pauses for longer."""
 SMALL: Final = ("brokers", "probes")
 """The parts whose questions stay small, however large the cluster is."""
 REFUSED_PAUSE_MS: Final = 60_000
@@ -106,6 +110,7 @@ class Sampler:
         return SamplerStatistics(dict(self._rounds), dict(self._errors))
 
     async def _repeat(self, part: str, every_ms: int, ask: Callable[[], Awaitable[RoundSample]]) -> None:
+        last_ms: deque[int] = deque(maxlen=ROUNDS_JUDGED)
         while True:
             begun_ms = self._clock.boot_ms()
             pause_ms = every_ms
@@ -128,9 +133,10 @@ class Sampler:
                 self._errors[part] = f"the answer cannot be understood: {type(error).__name__}"
                 _log.exception("the console does not understand an answer: %s", part)
             self._rounds[part] = self._rounds.get(part, 0) + 1
-            took_ms = self._clock.boot_ms() - begun_ms
+            last_ms.append(self._clock.boot_ms() - begun_ms)
             is_work = part not in SMALL and part not in self._waited
-            await asyncio.sleep(next_pause_ms(pause_ms, took_ms, PAUSE_TIMES if is_work else 0) / 1000)
+            work_ms = min(last_ms) if is_work else 0
+            await asyncio.sleep(next_pause_ms(pause_ms, last_ms[-1], work_ms) / 1000)
 
     # -- the parts -----------------------------------------------------------------------------------------------------
 
@@ -209,9 +215,9 @@ class Sampler:
         return f"Sampler({self._hour!r})"
 
 
-def next_pause_ms(every_ms: int, took_ms: int, times: int) -> int:
-    """The pause after a round that took so long, and `times` as long if that is more."""
-    return min(max(every_ms - took_ms, took_ms * times, 1), max(PAUSE_MS_MAX, every_ms))
+def next_pause_ms(every_ms: int, took_ms: int, work_ms: int) -> int:
+    """The pause after a round that took so long: the rest of its time, or PAUSE_TIMES its work if that is more."""
+    return min(max(every_ms - took_ms, work_ms * PAUSE_TIMES, 1), max(PAUSE_MS_MAX, every_ms))
 
 
 def record_bytes(log_dirs: Mapping[int, BrokerLogDirs], topics: Mapping[str, Any]) -> dict[str, float]:

@@ -135,6 +135,44 @@ def test_a_move_begins_and_ends_or_is_given_up() -> None:
     ]
 
 
+def test_a_move_of_a_topic_that_is_new_since_the_last_look_is_told_too() -> None:
+    changes = ClusterChanges()
+    list(changes.of_topics([]))
+    assert lines(changes.of_topics([topic("a", part(0, 1, 4, coming=(5,)))])) == [
+        "topic-created: a was created",
+        "move-began: a begins to move partition 0 to broker 5",
+    ]
+    again = topic("a", part(0, 1, 0, coming=(6,)), topic_id="other")
+    assert lines(changes.of_topics([again])) == [
+        "topic-created: a was created",
+        "move-began: a begins to move partition 0 to broker 6",
+    ]
+
+
+def test_a_move_that_began_and_ended_between_two_looks_is_told_by_the_replicas() -> None:
+    changes = ClusterChanges()
+    list(changes.of_topics([topic("a", *(part(n, 1, 4) for n in range(4)))]))
+    moved = [PartitionInfo(n, 1, 4, 0, (1, 2, 5), (1, 2, 3)) for n in (0, 1)]
+    grown, reordered = (
+        PartitionInfo(2, 1, 4, 0, (1, 2, 3, 4), (1, 2, 3)),
+        PartitionInfo(3, 1, 4, 0, (3, 2, 1), (1, 2, 3)),
+    )
+    assert lines(changes.of_topics([topic("a", *moved, grown, reordered)])) == [
+        "move-ended: a has moved partition 2 to broker 4, between two looks",
+        "move-ended: a has moved partitions 0, 1 from broker 3 to broker 5, between two looks",
+    ]
+    assert lines(changes.of_topics([topic("a", *moved, grown, reordered)])) == []
+
+
+def test_a_move_that_gets_another_goal_is_told_as_one_that_begins() -> None:
+    changes = ClusterChanges()
+    list(changes.of_topics([topic("a", part(0, 1, 4, coming=(5,)))]))
+    assert lines(changes.of_topics([topic("a", part(0, 1, 4, coming=(5,)))])) == []
+    assert lines(changes.of_topics([topic("a", part(0, 1, 4, coming=(6,)))])) == [
+        "move-began: a begins to move partition 0 to broker 6"
+    ]
+
+
 def test_topics_are_created_deleted_made_anew_and_grow() -> None:
     changes = ClusterChanges()
     list(changes.of_topics([topic("a", part(0, 1, 4)), topic("b", part(0, 1, 4))]))

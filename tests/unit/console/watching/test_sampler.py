@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pytest
 
@@ -40,6 +41,8 @@ class FakeAdmin:
         self.is_allowed = True
         self.group_error: Exception | None = None
         self.group_s = 0.0
+        self.late_topics: Iterator[bool] = itertools.repeat(False)
+        """True for each question about topics that meets a broker which does not answer, before it asks another."""
         self.fenced: set[int] = set()
         self.contact_s = 0.0
         """The time until the first broker that is asked has not answered, and another is asked."""
@@ -54,6 +57,7 @@ class FakeAdmin:
 
     async def describe_topics(self, *, ask_leaders: bool = True) -> list[TopicDescription]:
         assert not ask_leaders
+        await asyncio.sleep(2.5 if next(self.late_topics) else 0)
         return [
             TopicDescription(name, f"id-{name}", (PartitionInfo(0, leader, 0, 0, (1, 2), (1, 2)),))
             for name, leader in (("a", 1), ("b", 2))
@@ -201,12 +205,24 @@ def test_a_part_that_is_refused_by_an_error_late_is_asked_again_in_its_rhythm() 
 
 
 def test_a_part_that_takes_long_pauses_longer() -> None:
-    assert next_pause_ms(5_000, 10, 20) == 4_990
-    assert next_pause_ms(5_000, 1_000, 20) == 20_000
-    assert next_pause_ms(5_000, 60_000, 20) == 30_000
-    assert next_pause_ms(60_000, 2_000, 20) == 58_000
+    assert next_pause_ms(5_000, 10, 10) == 4_990
+    assert next_pause_ms(5_000, 1_000, 1_000) == 20_000
+    assert next_pause_ms(5_000, 2_500, 200) == 4_000
+    assert next_pause_ms(5_000, 60_000, 60_000) == 30_000
+    assert next_pause_ms(60_000, 2_000, 2_000) == 58_000
     assert next_pause_ms(5_000, 2_500, 0) == 2_500
-    assert next_pause_ms(5_000, 0, 20) == 5_000
+    assert next_pause_ms(5_000, 0, 0) == 5_000
+    admin = FakeAdmin()
+    admin.late_topics = itertools.repeat(True)
+    _, sampler = watch(admin, seconds=60)
+    assert sampler.statistics().rounds["topics"] <= 3
+
+
+def test_a_single_round_that_waited_for_a_broker_makes_no_long_pause() -> None:
+    admin = FakeAdmin()
+    admin.late_topics = itertools.chain([False], itertools.cycle([True, False]))
+    _, sampler = watch(admin, seconds=60)
+    assert sampler.statistics().rounds["topics"] >= 30
 
 
 def test_the_size_of_a_record_is_that_of_all_replicas() -> None:
