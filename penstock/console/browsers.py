@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -32,6 +33,8 @@ from penstock.lazy_dataclass import dataclass
 
 LIVE_HEADER: Final = "x-penstock-live"
 LOGINS_AT_ONCE: Final = 4
+"""Questions to the cluster whether it takes a user, and as many to the identity provider: one that hangs keeps nobody
+from a log-in with a password."""
 LOGIN_SECONDS: Final = 600
 USER_LETTERS_MAX: Final = 255
 PASSWORD_LETTERS_MAX: Final = 1_024
@@ -77,7 +80,7 @@ class Browsers:
         self._settings, self._clock, self._sessions, self._make_link = settings, clock, sessions, make_link
         self._nobody = make_link(settings.bootstrap, {**settings.connection}, clock)
         self._needs_login: bool | None = True if settings.own_login else None
-        self._turns = asyncio.Semaphore(LOGINS_AT_ONCE)
+        self._turns, self._proving = asyncio.Semaphore(LOGINS_AT_ONCE), asyncio.Semaphore(LOGINS_AT_ONCE)
         own = urlsplit(settings.origins[0])
         self._port = own.port or (443 if own.scheme == "https" else 80)
 
@@ -131,23 +134,31 @@ class Browsers:
         """A session of that user. AuthenticationFailedError where the cluster does not take the user; after several of
         them the host's network waits."""
         login = {"username": user, "password": password, "sasl_mechanism": mechanism}
-
-        async def prove() -> ProvenUser:
-            return ProvenUser(user, login)
-
-        return await self.log_in_as(host, prove)
+        return await self._admitted(host, ProvenUser(user, login))
 
     async def log_in_as(self, host: str, prove: Callable[[], Awaitable[ProvenUser]]) -> ConsoleSession[ClusterLink]:
         """A session of the user whom `prove` finds. What it refuses counts as a failed log-in, too."""
+        async with self._proving:
+            with self._trying(host):
+                proven = await prove()
+        return await self._admitted(host, proven)
+
+    async def _admitted(self, host: str, proven: ProvenUser) -> ConsoleSession[ClusterLink]:
         async with self._turns:
-            self._sessions.check_may_try(host, self._clock.now_ms())
-            try:
-                session = await self._begin(await prove())
-            except (AuthenticationFailedError, OpenIdRefusedError):
-                self._sessions.note_failure(host, self._clock.now_ms())
-                raise
+            with self._trying(host):
+                session = await self._begin(proven)
         await self.close_ended()
         return session
+
+    @contextmanager
+    def _trying(self, host: str) -> Iterator[None]:
+        """A try from that host: TooManyFailuresError while its network waits, and counted where it fails."""
+        self._sessions.check_may_try(host, self._clock.now_ms())
+        try:
+            yield
+        except (AuthenticationFailedError, OpenIdRefusedError):
+            self._sessions.note_failure(host, self._clock.now_ms())
+            raise
 
     async def _begin(self, proven: ProvenUser) -> ConsoleSession[ClusterLink]:
         options = {**self._settings.connection, **proven.options}

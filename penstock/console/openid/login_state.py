@@ -5,7 +5,8 @@
 The provider sends back `state`, which must be that of the cookie of the same browser: a log-in that somebody else has
 begun counts for nobody (RFC 6749, 10.12). The verifier (PKCE) and the nonce bind the code and the ID token to it. Each
 is of use once, for LOGIN_MS. The console keeps no log-in that was begun, so nobody can fill its memory with them; of
-those that came back it remembers which, as long as they would count.
+those that came back it remembers the newest, as long as they would count. Strangers can make it forget the older ones,
+and keep nobody out by it: a code is of use once at the provider, too.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class LoginStates:
             self._used.popitem(last=False)
         if login.state in self._used:
             raise OpenIdRefusedError(f"this answer has been used already; {AGAIN}")
-        if len(self._used) >= self._used_max:
-            raise OpenIdRefusedError("too many log-ins come back at a time; try again later")
+        while len(self._used) >= self._used_max:
+            self._used.popitem(last=False)
         self._used[login.state] = now_ms
 
     def _mac(self, payload: str) -> str:

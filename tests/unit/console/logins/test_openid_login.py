@@ -17,6 +17,7 @@ import pytest
 
 from penstock.clock import Clock, ManualClock
 from penstock.console.app import create_app
+from penstock.console.browsers import LOGINS_AT_ONCE
 from penstock.console.change import ChangePlan, ConsoleChange
 from penstock.console.cluster_link import ClusterLink
 from penstock.console.openid.login_state import LOGIN_MS
@@ -379,6 +380,21 @@ def test_a_provider_that_is_away_is_a_calm_page(provider: IdentityProvider) -> N
         assert answer.status_code == 503 and "does not answer (ConnectError)" in alert_of(answer)
 
     on_stage(provider, story, issuer="http://127.0.0.1:1")
+
+
+def test_a_provider_that_hangs_keeps_nobody_from_a_log_in_with_a_password(provider: IdentityProvider) -> None:
+    async def story(stage: Stage) -> None:
+        browsers, never = stage.app.state.console.browsers, asyncio.Event()
+        hanging = [asyncio.create_task(browsers.log_in_as("h", never.wait)) for _ in range(LOGINS_AT_ONCE + 1)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(30):
+            with pytest.raises(AuthenticationRequiredError):  # the cluster was asked: it takes tokens alone
+                await browsers.log_in("h", "anna", "her password", "SCRAM-SHA-256")
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
+
+    on_stage(provider, story)
 
 
 def test_keys_that_the_provider_has_changed_are_asked_for_again(provider: IdentityProvider) -> None:
