@@ -39,6 +39,7 @@ from penstock.console.failures import NotFoundError, failure_page
 from penstock.console.fields import Fields
 from penstock.console.forms import BodiesHeld
 from penstock.console.guard import Guard
+from penstock.console.kept_texts import KeptTexts
 from penstock.console.logins.openid_login import openid_routes
 from penstock.console.logins.password_login import HOME, login_routes
 from penstock.console.page import ConsolePage, PageAsked, ReadingTurns, address_of
@@ -77,7 +78,7 @@ class Console:
             partial(secrets.token_urlsafe, 32), secrets.token_bytes(32)
         )
         self.browsers = Browsers(settings, self.clock, sessions, make_link)
-        self._templates = template_environment()
+        self._templates, self._texts = template_environment(), KeptTexts()
         self._reading = ReadingTurns()
         self.is_stopping = False
         """Streams end, because the console does."""
@@ -111,7 +112,25 @@ class Console:
         self, template: str, browser: Browser | None, request: Request, status: int = 200, **values: object
     ) -> Response:
         """A page from its template."""
-        text = self._templates.get_template(template).render(
+        return self._sent(self._text(template, browser, request, **values), browser, request, status)
+
+    def page_html(
+        self, page: ConsolePage, browser: Browser, request: Request, fields: Fields, view: object
+    ) -> Response:
+        """A page of the table. Its text is made once for all who see the same view: a view is of one link, so of one
+        session, or of those who have none."""
+        values = {"title": page.title, "view": view, "page": page, "fields": dict(fields.as_pairs())}
+        key = page.path, fields.as_pairs()
+        text = self._texts.of(key, view, lambda: self._text(page.template, browser, request, **values))
+        return self._sent(text, browser, request, 200)
+
+    def page_json(self, page: ConsolePage, fields: Fields, view: object) -> Response:
+        """The JSON twin of a page, likewise."""
+        key = page.json_path, fields.as_pairs()
+        return json_answer(self._texts.of(key, view, lambda: json_text(jsonable(view))))
+
+    def _text(self, template: str, browser: Browser | None, request: Request, **values: object) -> str:
+        return self._templates.get_template(template).render(
             menu=[page for page in self.pages if page.menu],
             here=request.url.path,
             user=browser.user if browser is not None else "",
@@ -120,6 +139,8 @@ class Console:
             wall_ms=self.clock.wall_ms(),
             **values,
         )
+
+    def _sent(self, text: str, browser: Browser | None, request: Request, status: int) -> Response:
         response = HTMLResponse(text, status)
         if browser is not None and not browser.user:
             self.browsers.give_form_cookie(response, request, browser)
@@ -213,17 +234,24 @@ async def show_page(console: Console, page: ConsolePage, request: Request, *, as
     except Exception as error:
         return console.failed(error, browser, request, as_json=as_json)
     if as_json:
-        return json_response(jsonable(view))
-    return console.html(
-        page.template, browser, request, title=page.title, view=view, page=page, fields=dict(fields.as_pairs())
-    )
+        return console.page_json(page, fields, view)
+    return console.page_html(page, browser, request, fields, view)
+
+
+def json_text(value: object) -> str:
+    """A JSON document without letters that begin a tag, should anything ever take it for a page."""
+    text = plain_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def json_answer(text: str, status: int = 200) -> Response:
+    """A JSON document as an answer."""
+    return Response(text, status, media_type="application/json; charset=utf-8")
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """A JSON document without letters that begin a tag, should anything ever take it for a page."""
-    text = plain_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
-    text = text.replace("<", "\\u003c").replace(">", "\\u003e")
-    return Response(text, status, media_type="application/json; charset=utf-8")
+    """A value as JSON."""
+    return json_answer(json_text(value), status)
 
 
 def to_login(request: Request) -> Response:

@@ -1,7 +1,10 @@
 """The console's watch over its cluster: one client, one sampler and one memory, whatever the number of browsers.
 
 It asks as the console's own user, or as nobody where the cluster takes anybody. Where the cluster wants a user and the
-console has none, nothing is watched, and `why_not` says so. Not here: what a person may see of it (pages/watched.py).
+console has none, nothing is watched, and `why_not` says so.
+
+Open pages are told of news once in a step, all at the same moment, so that those who look at the same page share one
+question to the cluster; an event is told at once. Not here: what a person may see of it (pages/watched.py).
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ class ClusterWatch:
         self.feed = LiveFeed()
         self.sampler: Sampler | None = None
         self._why_not = "the cluster has not answered yet"
+        self._told = (0, 0)
+        """The newest event and the step of which open pages were told last."""
 
     @property
     def why_not(self) -> str:
@@ -89,10 +94,17 @@ class ClusterWatch:
         )
         try:
             await self._reach(admin)
-            self.sampler = Sampler(admin, self.hour, self.clock, self.feed.note)
+            self.sampler = Sampler(admin, self.hour, self.clock, self._maybe_tell)
             await self.sampler.run()
         finally:
             await admin.close()
+
+    def _maybe_tell(self) -> None:
+        """A part of the cluster has answered."""
+        newest = self.hour.timeline.newest_number, self.clock.boot_ms() // self.hour.limits.step_ms
+        if newest != self._told:
+            self._told = newest
+            self.feed.note()
 
     async def _reach(self, admin: AsyncAdmin) -> None:
         """Returns once the cluster has answered. A cluster that is away is asked again, and so is one that refuses."""

@@ -124,6 +124,23 @@ def test_a_browser_logs_in_sees_the_page_it_wanted_and_logs_out() -> None:
     on_stage(story)
 
 
+def test_a_page_of_two_sessions_in_one_moment_has_the_token_of_each() -> None:
+    async def story(stage: Stage) -> None:
+        stage.app = create_app(stage.app.state.console.settings, clock=stage.clock, make_link=FakeLink)
+        texts = []
+        for _ in range(2):
+            stage.client = httpx.AsyncClient(transport=httpx.ASGITransport(stage.app), base_url=ORIGIN)
+            await stage.log_in()
+            token = stage.app.state.console.browsers._sessions.form_token(stage.client.cookies["penstock_session_9180"])
+            texts.append(((await stage.client.get("/pictures")).text, token))
+            assert (await stage.client.get("/pictures")).text == texts[-1][0]
+            await stage.client.aclose()
+        (first, first_token), (second, second_token) = texts
+        assert first_token in first and second_token in second and second_token not in first
+
+    on_stage(story)
+
+
 def test_a_session_that_ended_is_closed_and_asks_again() -> None:
     async def story(stage: Stage) -> None:
         await stage.log_in()
