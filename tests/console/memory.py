@@ -1,11 +1,14 @@
-"""Watches the memory of a console over time: `python -m tests.console.memory [--minutes 60] [--hour-minutes 60]`.
+"""Watches the memory of a console over an hour's use: `python -m tests.console.memory [--hours 1] [--hour-minutes 6]`.
 
-Three nodes have many topics and groups, and load; a console watches them in a process of its own, and tabs ask for
-its pages, follow its streams, and close again. `--hour-minutes 6` lets the console's hour be over in six
-minutes, so that in ten all of its tables have gone round. Every ten seconds the process's resident memory is read.
-Printed is a line a minute. Exit code 1 if the console ends, an answer is a bug (500) or none comes, the memory is ever
-above RSS_MAX, or it grows by more than GROWTH_MAX from the time at which the hour was full, or half the run is over, to
-the end. Answers that the cluster was too slow for (503) are counted and no failure.
+Three nodes have many topics and groups; a console watches them in a process of its own. Tabs ask for its pages, follow
+its streams, and close again, one page after the other without a pause: an hour's use is as many answers as TABS people
+take in an hour who look at each page for LOOKED_AT_S. Each answer is followed by some records that are written. The
+console's own hour is over in `--hour-minutes`, so that all of its tables go round. The process's resident memory is
+read each time that a minute's answers have come, and printed.
+
+Exit code 1 if the console ends, an answer is a bug (500) or none comes, the memory is ever above RSS_MAX, or its level
+over the last quarter of the run is more than GROWTH_MAX above that over the quarter before. Answers that the cluster
+was too slow for (503) are counted and no failure.
 """
 
 from __future__ import annotations
@@ -13,25 +16,30 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import statistics
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 import httpx
 
-from penstock import Admin, Producer, TopicPartition
+from penstock import Admin, AsyncProducer, TopicPartition
 from penstock.admin import NewTopic
 from penstock.testing import Cluster
 from tests.support.console_server import serving_console
 
 TOPICS, PARTITIONS, GROUPS = 200, 6, 100
 TABS = 20
+LOOKED_AT_S = 2.5
+AT_ONCE = 8
+"""Tabs that ask at the same time: those of one person wait for 16 answers at most."""
+RECORDS_AN_ANSWER = 20
 RSS_MAX = 400 << 20
-GROWTH_MAX = 24 << 20
-EVERY_S = 10.0
+GROWTH_MAX = 2 << 20
 STEPS = 720
 PAGE_BYTES = 4096
 PAGES = (
@@ -42,11 +50,25 @@ PAGES = (
 )
 
 
+@dataclass
+class Use:
+    """The use of a console so far."""
+
+    wanted: int
+    answers: Counter[int] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    sampled: list[int] = field(default_factory=list)
+    """The resident memory after each minute's answers."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.answers.total() + len(self.failures) >= self.wanted
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.console.memory", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--hour-minutes", type=float, default=60, help="the time in which the console's hour is over")
-    parser.add_argument("--tabs", type=int, default=TABS)
+    parser.add_argument("--hours", type=float, default=1, help="the use, in answers")
+    parser.add_argument("--hour-minutes", type=float, default=6, help="the time in which the console's hour is over")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--as-console", metavar="BOOTSTRAP", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -56,43 +78,38 @@ def main() -> None:
             print(url, flush=True)
             sys.stdin.read()
         return
-    sys.exit(asyncio.run(watched(options, step_ms)))
+    sys.exit(asyncio.run(watched(options)))
 
 
-async def watched(options: argparse.Namespace, step_ms: int) -> int:
+async def watched(options: argparse.Namespace) -> int:
     """The exit code."""
+    a_minute = round(TABS * 60 / LOOKED_AT_S)
+    use = Use(round(a_minute * 60 * options.hours))
     with Cluster(nodes=3) as cluster:
         fill(cluster)
         with console_process(cluster.bootstrap, options.hour_minutes) as (process, url):
-            answers, failures = Counter[int](), list[str]()
-            load = asyncio.create_task(asyncio.to_thread(keep_writing, cluster.bootstrap, options.minutes))
-            tabs = [
-                asyncio.create_task(tab(url, random.Random(options.seed + n), answers, failures))
-                for n in range(options.tabs)
-            ]
-            found = await sampled(process, options.minutes, answers)
-            for one in tabs:
-                one.cancel()
-            await asyncio.gather(*tabs, return_exceptions=True)
-            await load
+            begun = time.monotonic()
+            async with AsyncProducer(cluster.bootstrap, client_id="load") as producer, asyncio.TaskGroup() as tabs:
+                for n in range(AT_ONCE):
+                    chance = random.Random(options.seed + n)
+                    tabs.create_task(tab(url, chance, use, Load(producer, use), process, a_minute))
             has_ended = process.poll() is not None
-    return verdict(found, step_ms, answers, failures, has_ended=has_ended)
+            print(f"{time.monotonic() - begun:.0f} s")
+    return verdict(use, has_ended=has_ended)
 
 
-def verdict(
-    found: list[tuple[float, int]], step_ms: int, answers: Counter[int], failures: list[str], *, has_ended: bool
-) -> int:
-    full_s = min(step_ms * STEPS / 1000, found[-1][0] / 2)
-    settled = [rss for at_s, rss in found if at_s >= full_s]
-    growth = settled[-1] - min(settled)
-    most = max(rss for _, rss in found)
+def verdict(use: Use, *, has_ended: bool) -> int:
+    quarter = max(1, len(use.sampled) // 4)
+    before, after = (statistics.median(part) for part in (use.sampled[-2 * quarter : -quarter], use.sampled[-quarter:]))
+    most = max(use.sampled)
     print(
-        f"{sum(answers.values())} answers {dict(answers)}, {len(failures)} failed; at most {most / 2**20:.1f} MiB,"
-        f" from {full_s:.0f} s on {growth / 2**20:+.1f} MiB"
+        f"{use.answers.total()} answers {dict(use.answers)}, {len(use.failures)} failed; at most"
+        f" {most / 2**20:.1f} MiB;"
+        f" the last quarter {after / 2**20:.1f} MiB, {(after - before) / 2**20:+.1f} MiB against the one before"
     )
-    for failure in failures[:5]:
+    for failure in use.failures[:5]:
         print(f"  {failure}")
-    is_well = not has_ended and not failures and most <= RSS_MAX and growth <= GROWTH_MAX
+    is_well = not has_ended and not use.failures and most <= RSS_MAX and after - before <= GROWTH_MAX
     print("result: the memory is bounded" if is_well else "result: NOT as it must be")
     return 0 if is_well else 1
 
@@ -105,16 +122,17 @@ def fill(cluster: Cluster) -> None:
             admin.alter_group_offsets(f"g-{n}", {TopicPartition(f"t-{n}", p): 0 for p in range(PARTITIONS)})
 
 
-def keep_writing(bootstrap: str, minutes: float) -> None:
-    """Some records a second to some topics."""
-    until, number = time.monotonic() + minutes * 60, 0
-    with Producer(bootstrap, client_id="load") as producer:
-        while time.monotonic() < until:
-            for _ in range(20):
-                number += 1
-                producer.send(f"t-{number % TOPICS}", b"%d " % number * 20, key=b"%d" % (number % 1_000))
-            producer.flush()
-            time.sleep(0.1)
+class Load:
+    """Some records to some topics with each answer."""
+
+    def __init__(self, producer: AsyncProducer, use: Use) -> None:
+        self._producer, self._use = producer, use
+
+    async def write(self) -> None:
+        number = self._use.answers.total() * RECORDS_AN_ANSWER
+        for n in range(number, number + RECORDS_AN_ANSWER):
+            await self._producer.send(f"t-{n % TOPICS}", b"%d " % n * 20, key=b"%d" % (n % 1_000))
+        await self._producer.flush()
 
 
 @contextmanager
@@ -135,35 +153,31 @@ def console_process(bootstrap: str, hour_minutes: float) -> Iterator[tuple[subpr
             process.stdout.close()
 
 
-async def sampled(process: subprocess.Popen[str], minutes: float, answers: Counter[int]) -> list[tuple[float, int]]:
-    """The resident memory by the seconds since the beginning."""
-    begun, found, said = time.monotonic(), list[tuple[float, int]](), 0
-    while time.monotonic() - begun < minutes * 60 and process.poll() is None:
-        await asyncio.sleep(EVERY_S)
-        at_s = time.monotonic() - begun
-        with suppress(OSError), open(f"/proc/{process.pid}/statm", encoding="ascii") as statm:  # noqa: ASYNC230
-            found.append((at_s, int(statm.read().split()[1]) * PAGE_BYTES))
-        if at_s // 60 > said:
-            said = int(at_s // 60)
-            print(f"minute {said}: {found[-1][1] / 2**20:.1f} MiB, {sum(answers.values())} answers", flush=True)
-    return found
+def sample(process: subprocess.Popen[str], use: Use) -> None:
+    with suppress(OSError), open(f"/proc/{process.pid}/statm", encoding="ascii") as statm:
+        use.sampled.append(int(statm.read().split()[1]) * PAGE_BYTES)
+        print(f"minute {len(use.sampled)}: {use.sampled[-1] / 2**20:.1f} MiB, {dict(use.answers)}", flush=True)
 
 
-async def tab(url: str, chance: random.Random, answers: Counter[int], failures: list[str]) -> None:
-    """One person after another: pages, for some time beside a stream, and then the tab is closed."""
-    while True:
+async def tab(
+    url: str, chance: random.Random, use: Use, load: Load, process: subprocess.Popen[str], a_minute: int
+) -> None:
+    """One person after another: pages, beside a stream, and then the tab is closed."""
+    while not use.is_over and process.poll() is None:
         async with httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as client, asyncio.TaskGroup() as group:
             stream = group.create_task(follow(client, "/live"))
             for _ in range(chance.randrange(5, 15)):
                 page = chance.choice(PAGES)
                 try:
                     answer = await client.get(page)
-                    answers[answer.status_code] += 1
+                    use.answers[answer.status_code] += 1
                     if answer.status_code == 500:
-                        failures.append(f"{page}: {answer.status_code} {answer.text[:200]}")
+                        use.failures.append(f"{page}: {answer.status_code} {answer.text[:200]}")
                 except httpx.HTTPError as error:
-                    failures.append(f"{page}: {error!r}")
-                await asyncio.sleep(chance.uniform(1, 4))
+                    use.failures.append(f"{page}: {error!r}")
+                if use.answers.total() // a_minute > len(use.sampled):
+                    sample(process, use)
+                await load.write()
             stream.cancel()
 
 

@@ -229,52 +229,25 @@ def test_pages_are_used_by_keyboard_alone(town: Town, visitor: Visitor) -> None:
     assert visitor.page.url.endswith("#content")
 
 
-# -- a cluster with users ----------------------------------------------------------------------------------------------
-
-
-def test_a_cluster_with_users_has_a_log_in_that_works_in_a_browser(browser: Any) -> None:
-    with Cluster(nodes=1, secure=True) as cluster:
-        who = dict(cluster.client_options)
-        connection = {name: value for name, value in who.items() if name.startswith("tls")}
-        own = {name: value for name, value in who.items() if not name.startswith("tls")}
-        with Admin(cluster.bootstrap, **who) as admin:
-            admin.create_topic("seen")
-            admin.create_topic("secret")
-            admin.alter_user_scram_credentials([_credential("anna", "a long password")])
-            admin.create_acls([_may_describe("anna", "seen")])
-        with serving_console(cluster.bootstrap, connection=connection, own_login=own) as url:
-            visitor = Visitor(browser, url)
-            page = visitor.page
-            page.goto(f"{url}/topics")
-            assert page.url == f"{url}/login?to=%2Ftopics"
-            for password, is_right in (("wrong", False), ("a long password", True)):
-                page.fill("#user", "anna")
-                page.fill("#password", password)
-                page.click("form.fields button")
-                if not is_right:
-                    assert page.inner_text("[role=alert]")
-            assert page.url == f"{url}/topics"
-            assert [row["topic"] for row in visitor.rows()] == ["seen"]
-            answer = page.goto(f"{url}/topic?name=secret")
-            assert answer.status in (403, 404)
-            text = visitor.open("/topic", name="seen")
-            assert "DescribeConfigs" in text or "DESCRIBE_CONFIGS" in text.upper().replace(" ", "_"), text
-            lines = f"{url}/series.json?subject=topic-under-replicated"
-            wait_until(lambda: page.request.get(lines).json()["lines"] != [])
-            assert [line["name"] for line in page.request.get(lines).json()["lines"]] == ["seen"]
-            page.click("form.who button")
-            assert page.goto(f"{url}/topics").url.startswith(f"{url}/login")
-            visitor.context.close()
-            assert [one for one in visitor.complaints if "status of 40" not in one] == []
-
-
-def _credential(user: str, password: str) -> Any:
-    from penstock.security import UserScramCredentialUpsertion
-
-    return UserScramCredentialUpsertion(user, password)
-
-
-def _may_describe(user: str, topic: str) -> Any:
-    from penstock.security import AclBinding, Operation, ResourceType
-
-    return AclBinding(ResourceType.TOPIC, topic, f"User:{user}", Operation.DESCRIBE)
+def test_an_uneven_cluster_is_evened_by_a_form(town: Town, browser: Any) -> None:
+    with Admin(town.cluster.bootstrap) as admin:
+        admin.create_topic(uneven := "uneven", assignments=[[0]] * 4)
+    with serving_console(town.cluster.bootstrap, allow_changes=True) as url:
+        visitor = Visitor(browser, url)
+        visitor.open("/plan", by="replicas")
+        moved = [row["partition"] for row in visitor.rows(1)]
+        visitor.page.click("text=Begin it here")
+        visitor.page.click("text=Show the plan")
+        assert "penstock cluster balance --by replicas" in visitor.page.inner_text("pre")
+        lines = visitor.page.locator("main li code").all_inner_texts()
+        assert moved and all(any(line.startswith(f"{one}:") for line in lines) for one in moved)
+        visitor.page.click("form.fields button")
+        assert visitor.page.url == f"{url}/moves"
+        with Admin(town.cluster.bootstrap) as admin:
+            wait_until(lambda: admin.list_partition_reassignments() == {})
+            placed = {p.replicas for p in admin.describe_topic(uneven).partitions}
+            admin.delete_topic(uneven)
+        assert len(placed) > 1
+        visitor.open("/plan", by="replicas")
+        visitor.context.close()
+        assert visitor.complaints == []
