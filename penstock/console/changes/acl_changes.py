@@ -1,6 +1,6 @@
 """Creates and deletes one ACL at a time, as `penstock acls create` and `delete` do.
 
-Not here: roles, which stand for many ACLs (`penstock acls roles`).
+Not here: roles, which stand for many ACLs (role_changes.py).
 """
 
 from __future__ import annotations
@@ -39,11 +39,17 @@ ACL_FIELDS: Final = (
 )
 
 
-def acl_of_form(fields: Fields) -> AclBinding:
-    """The ACL that a form describes."""
+def principal_of(fields: Fields) -> str:
+    """The principal of a form."""
     principal = fields.text("principal")
     if not principal.startswith(f"{USER_TYPE}:") or principal == f"{USER_TYPE}:":
         raise FieldError("principal", f"must be {USER_TYPE}:NAME, or {USER_TYPE}:{WILDCARD} for everybody")
+    return principal
+
+
+def acl_of_form(fields: Fields) -> AclBinding:
+    """The ACL that a form describes."""
+    principal = principal_of(fields)
     kind = ResourceType(fields.choice("kind", KINDS, KINDS[0]))
     pattern = PatternType(fields.choice("pattern", PATTERNS, PATTERNS[0]))
     name = fields.text("name", CLUSTER_NAME if kind is ResourceType.CLUSTER else None)
@@ -60,7 +66,8 @@ def acl_of_form(fields: Fields) -> AclBinding:
     )
 
 
-def _filter(acl: AclBinding) -> AclFilter:
+def acl_filter(acl: AclBinding) -> AclFilter:
+    """Finds that very ACL."""
     return AclFilter(
         acl.resource_type,
         acl.resource_name,
@@ -84,18 +91,20 @@ def _words(acl: AclBinding) -> list[str]:
     return words + (["--deny"] if acl.permission is Permission.DENY else [])
 
 
-def _own(asked: PageAsked, acl: AclBinding) -> tuple[str, ...]:
+def own_note(asked: PageAsked, principal: str) -> tuple[str, ...]:
     """A word of warning where it is about the user who changes it."""
-    if asked.user and acl.principal in (f"{USER_TYPE}:{asked.user}", f"{USER_TYPE}:{WILDCARD}"):
+    if asked.user and principal in (f"{USER_TYPE}:{asked.user}", f"{USER_TYPE}:{WILDCARD}"):
         return ("You are one of those whom it is about.",)
     return ()
 
 
 async def _plan_create(asked: PageAsked) -> ChangePlan:
     acl = acl_of_form(asked.fields)
-    is_there = bool(await asked.admin.describe_acls(_filter(acl)))
+    is_there = bool(await asked.admin.describe_acls(acl_filter(acl)))
     what = f"There is this ACL already, and it stays: {acl}." if is_there else f"This ACL is added: {acl}."
-    return ChangePlan(what, shell_command(asked, ["acls", "create", *_words(acl)], [acl.principal]), _own(asked, acl))
+    return ChangePlan(
+        what, shell_command(asked, ["acls", "create", *_words(acl)], [acl.principal]), own_note(asked, acl.principal)
+    )
 
 
 async def _create(asked: PageAsked) -> str:
@@ -108,15 +117,15 @@ async def _create(asked: PageAsked) -> str:
 
 async def _plan_delete(asked: PageAsked) -> ChangePlan:
     acl = acl_of_form(asked.fields)
-    if not await asked.admin.describe_acls(_filter(acl)):
+    if not await asked.admin.describe_acls(acl_filter(acl)):
         raise FieldError("name", f"there is no such ACL: {acl}")
     command = shell_command(asked, ["acls", "delete", "--yes", *_words(acl)], [acl.principal])
-    return ChangePlan(f"This ACL is removed: {acl}.", command, _own(asked, acl))
+    return ChangePlan(f"This ACL is removed: {acl}.", command, own_note(asked, acl.principal))
 
 
 async def _delete(asked: PageAsked) -> str:
     acl = acl_of_form(asked.fields)
-    await asked.admin.delete_acls([_filter(acl)])
+    await asked.admin.delete_acls([acl_filter(acl)])
     return address_of("/acls", principal=acl.principal)
 
 
