@@ -2,7 +2,7 @@
 
 A person confirms the very moves that the page showed: the plan goes with the form, and each partition must still have
 the replicas that it had. A console may end at any time, so nothing of it waits for a move: one confirmation begins
-MOVED_AT_ONCE_MAX moves, which the cluster finishes by itself, and the next plan has the rest.
+as many moves as the person wants at a time, which the cluster finishes by itself, and the next plan has the rest.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from penstock.messages.metadata import PartitionInfo
 from penstock.types import TopicPartition
 from penstock.written.numbers import INT32_MAX, parse_number
 
-MOVED_AT_ONCE_MAX: Final = 50
+MOVED_AT_ONCE: Final = 50
 """Partitions that begin to move by one confirmation, as many as `penstock cluster balance` moves at a time."""
+MOVED_AT_ONCE_MAX: Final = PLAN_LINES_MAX
 ELECTED_AT_ONCE_MAX: Final = PLAN_LINES_MAX
 REPLICAS_MAX: Final = 100
 MOVING: Final = "moves"
 ELECTED: Final = "elect"
+AT_ONCE: Final = "count"
 Moves = dict[TopicPartition, tuple[int, ...]]
 
 
@@ -63,10 +65,10 @@ def _moves(fields: Fields) -> Moves:
     return found
 
 
-def _of_plan(plan: Plan) -> tuple[Moves, list[TopicPartition]]:
+def _of_plan(plan: Plan, at_once: int) -> tuple[Moves, list[TopicPartition]]:
     """The moves with which a plan begins, and the leaders that can be elected already."""
     copied = {(each.topic, each.index) for each in plan.moves}
-    moves = {TopicPartition(each.topic, each.index): each.after for each in plan.reassignments[:MOVED_AT_ONCE_MAX]}
+    moves = {TopicPartition(each.topic, each.index): each.after for each in plan.reassignments[:at_once]}
     later = {TopicPartition(each.topic, each.index) for each in plan.reassignments} - moves.keys()
     elected = [
         at
@@ -104,7 +106,7 @@ async def _plan_balance(asked: PageAsked) -> ChangePlan:
         plan, why_not = await planned(asked, goals)
         if why_not or plan.is_empty:
             raise FieldError("by", why_not or "nothing to do: the cluster is even")
-        moves, elected = _of_plan(plan)
+        moves, elected = _of_plan(plan, fields.number(AT_ONCE, MOVED_AT_ONCE, 1, MOVED_AT_ONCE_MAX))
         left = len(plan.reassignments) - len(moves)
         notes = (f"{left} more partitions are to move: plan again when these are done.",) if left else ()
     present = await _partitions(asked, moves)
@@ -182,6 +184,12 @@ MOVE_CHANGES: Final = (
         "Even the cluster",
         (
             ChangeField("by", "Even", f"{', '.join(GOALS)}; empty: {USUAL_GOALS}"),
+            ChangeField(
+                AT_ONCE,
+                "Partitions at a time",
+                f"empty: {MOVED_AT_ONCE}; up to {MOVED_AT_ONCE_MAX}. Their copies share the disks with all else",
+                "number",
+            ),
             ChangeField(MOVING, "Moves", kind=KEPT),
             ChangeField(ELECTED, "Elections", kind=KEPT),
         ),

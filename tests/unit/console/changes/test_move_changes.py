@@ -10,7 +10,7 @@ import pytest
 from penstock.client.admin.admin_types import TopicDescription
 from penstock.client.admin.elections import ElectionResult
 from penstock.client.admin.log_dirs import BrokerLogDirs
-from penstock.console.changes.move_changes import MOVED_AT_ONCE_MAX
+from penstock.console.changes.move_changes import MOVED_AT_ONCE, MOVED_AT_ONCE_MAX
 from penstock.console.fields import FieldError
 from penstock.errors import (
     ApiError,
@@ -94,7 +94,11 @@ def test_of_a_large_plan_a_part_begins_and_the_page_says_so() -> None:
     plan = ChangeDesk(brokers).plan("/balance", by="replicas")
     assert "more partitions are to move: plan again" in plan.lines[0]
     ChangeDesk(brokers).perform("/balance", **plan.fixed)
-    assert len(brokers.moved) == MOVED_AT_ONCE_MAX
+    assert len(brokers.moved) == MOVED_AT_ONCE
+    whole = ChangeDesk(brokers).plan("/balance", by="replicas", count="1000")
+    assert "plan again" not in whole.lines[0]
+    ChangeDesk(brokers).perform("/balance", **whole.fixed)
+    assert len(brokers.moved) == len(whole.lines) > MOVED_AT_ONCE
 
 
 def test_a_partition_that_has_changed_since_makes_another_plan_or_none() -> None:
@@ -116,6 +120,8 @@ def test_a_partition_that_has_changed_since_makes_another_plan_or_none() -> None
     ("form", "field"),
     [
         ({"by": "dirs"}, "by"),
+        ({"count": "0"}, "count"),
+        ({"count": str(MOVED_AT_ONCE_MAX + 1)}, "count"),
         ({"by": ",".join(["leaders"] * 10_000)}, "by"),
         ({"moves": "t=1"}, "moves"),
         ({"moves": "t:0=1,x"}, "moves"),
