@@ -23,6 +23,7 @@ from storage.disk.disk_errors import is_shortage
 from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import seal_json, unseal_json
 from storage.log.log import Log
+from storage.log.log_reader import Records
 from storage.log_config import LogConfig
 
 _log = logging.getLogger(__name__)
@@ -118,6 +119,13 @@ class MetadataLog:
 
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
         return bytes(self._log.reader.read(start_offset, max_bytes, max_offset=max_offset).records)
+
+    def read_nowait(self, start_offset: int, max_bytes: int, max_offset: int) -> bytes | None:
+        found = self._log.reader.read_nowait(start_offset, max_bytes, max_offset)
+        if isinstance(found, Records):
+            return bytes(found.records)
+        found.discard()
+        return None
 
     def ask_disk(self) -> None:
         with self._waiting_for_room():

@@ -39,12 +39,11 @@ from penstock.console.failures import NotFoundError, failure_page
 from penstock.console.fields import Fields
 from penstock.console.forms import BodiesHeld
 from penstock.console.guard import Guard
-from penstock.console.kept_texts import KeptTexts
 from penstock.console.logins.openid_login import openid_routes
 from penstock.console.logins.password_login import HOME, login_routes
 from penstock.console.page import ConsolePage, PageAsked, ReadingTurns, address_of
 from penstock.console.page_table import PAGES
-from penstock.console.rendering import template_environment
+from penstock.console.rendering import KeptTexts, template_environment
 from penstock.console.sessions import ConsoleSessions
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import ClusterWatch

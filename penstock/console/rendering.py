@@ -2,10 +2,14 @@
 
 Everything is escaped (autoescape), and made plain first (`penstock/plain_text.py`): a name with the controls of
 bidirectional text makes no letters trade places. `exact` is for fields of forms, which come back as they were.
+
+A view is shared by those who ask for a page in the same moment (cluster_link.py), and to write it as HTML or JSON costs
+more than to ask for it: KeptTexts makes the text once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +22,9 @@ from penstock.console.page import address_of
 from penstock.plain_text import plain_lines
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
+KEPT_MAX: Final = 32
+TEXT_LETTERS_MAX: Final = 64 * 1024
+"""A longer text is not kept, and neither is its view: the page of a lone reader, such as one of many records."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -43,6 +50,27 @@ def template_environment() -> jinja2.Environment:
     )
     made.globals["to"] = address_of
     return made
+
+
+class KeptTexts:
+    """The newest texts by their keys, each with the view that it was made of."""
+
+    def __init__(self, kept_max: int = KEPT_MAX) -> None:
+        self._kept_max = kept_max
+        self._kept: dict[object, tuple[object, str]] = {}
+
+    def of(self, key: object, view: object, make: Callable[[], str]) -> str:
+        """The text of this very view."""
+        before = self._kept.pop(key, None)
+        found = before if before is not None and before[0] is view else (view, make())
+        if len(found[1]) <= TEXT_LETTERS_MAX:
+            self._kept[key] = found
+            if len(self._kept) > self._kept_max:
+                del self._kept[next(iter(self._kept))]
+        return found[1]
+
+    def __repr__(self) -> str:
+        return f"KeptTexts({len(self._kept)} of {self._kept_max})"
 
 
 def shown_number(value: int | None) -> str:

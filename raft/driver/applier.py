@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.lazy_dataclass import dataclass
@@ -18,6 +19,8 @@ from penstock.record.batch import iter_headers
 from penstock.types import NO_LEADER, LeaderHint
 from raft.driver.protocols import LoadedSnapshot, RaftListener, RaftLog
 
+ReadLog = Callable[[int, int, int], Awaitable[bytes]]
+"""Reads the log from an offset, at most so many bytes, up to an offset (log_reads.py)."""
 CHUNK_BYTES = 1 << 20
 """Delivered between two rounds of the quorum's own work; about 10 ms of JSON decoding in a listener."""
 
@@ -38,8 +41,8 @@ class Proposal:
 class Applier:
     """Remembers what was delivered to each listener."""
 
-    def __init__(self, log: RaftLog) -> None:
-        self._log = log
+    def __init__(self, log: RaftLog, read: ReadLog) -> None:
+        self._log, self._read = log, read
         self._subscriptions: list[Subscriber] = []
         self._proposals: deque[Proposal] = deque()
 
@@ -81,11 +84,12 @@ class Applier:
         applied = self.applied_offset(committed_offset)
         return applied < committed_offset or bool(self._proposals and self._proposals[0].last_offset < applied)
 
-    def deliver_some(self, committed_offset: int) -> None:
-        """Deliver the next committed batches to each listener that lacks them; then complete their proposals."""
-        for subscription in self._subscriptions:
+    async def deliver_some(self, committed_offset: int) -> None:
+        """Deliver the next committed batches to each listener that lacks them; then complete their proposals. Waits for
+        a disk that must be asked: leaders, subscribers and lost leads may come meanwhile, and nothing else."""
+        for subscription in tuple(self._subscriptions):
             if subscription.next_offset < committed_offset:
-                self._deliver(subscription, committed_offset)
+                await self._deliver(subscription, committed_offset)
         applied = self.applied_offset(committed_offset)
         while self._proposals and self._proposals[0].last_offset < applied:
             proposal = self._proposals.popleft()
@@ -114,8 +118,8 @@ class Applier:
                 proposal.future.set_exception(NotControllerError(why, leader=hint))
         self._proposals = kept
 
-    def _deliver(self, subscription: Subscriber, committed_offset: int) -> None:
-        records = self._log.read(subscription.next_offset, CHUNK_BYTES, committed_offset)
+    async def _deliver(self, subscription: Subscriber, committed_offset: int) -> None:
+        records = await self._read(subscription.next_offset, CHUNK_BYTES, committed_offset)
         base_offset = next_offset = subscription.next_offset
         for _, header in iter_headers(records):
             if header.base_offset != next_offset:

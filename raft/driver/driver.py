@@ -30,6 +30,7 @@ from raft.config import RaftConfig
 from raft.core import RaftCore
 from raft.driver.applier import Applier
 from raft.driver.describe import contact_ms_ago, describe, quorum_silent_ms
+from raft.driver.log_reads import LogReads
 from raft.driver.loop import QuorumLoop
 from raft.driver.notices import Notices
 from raft.driver.performer import Performer
@@ -92,7 +93,8 @@ class RaftDriver:
         self._clock = clock
         self._random = random
         self._on_fatal = on_fatal
-        self._applier = Applier(log)
+        reads = LogReads(log, executor)
+        self._applier = Applier(log, reads.read)
         self._loop: QuorumLoop | None = None
         self._main: asyncio.Task[None] | None = None
         self._waiting = WaitingRequests()
@@ -100,7 +102,7 @@ class RaftDriver:
         self._room = Room(config.node_id, lambda: self._loop is not None and self._loop.is_stopping)
         self._sender = QuorumSender(config, transport, self._on_answer, probe)
         parts = (self._room, self._sender, self._waiting)
-        self._performer = Performer(config.node_id, log, store, clock, executor, *parts)
+        self._performer = Performer(config.node_id, log, store, clock, executor, reads, *parts)
 
     def __repr__(self) -> str:
         return f"RaftDriver(node {self.config.node_id}, {self._loop or 'new'!r})"

@@ -115,7 +115,7 @@ class QuorumLoop:
             await self._perform(core, ready)
             self._after_step()
         if self._applier.has_work(self.committed_offset):
-            self._applier.deliver_some(self.committed_offset)
+            await self._applier.deliver_some(self.committed_offset)
             self._after_step()
             await asyncio.sleep(0)  # a long replay must not starve the quorum's own messages
         elif ready is None:

@@ -25,6 +25,7 @@ from penstock.errors import (
     SnapshotNotFoundError,
 )
 from penstock.record.builder import build_batch
+from raft.driver.log_reads import LogReads
 from raft.driver.protocols import LoadedSnapshot, QuorumStateStore, RaftLog
 from raft.driver.room import Room
 from raft.driver.sender import QuorumSender
@@ -48,13 +49,14 @@ class Performer:
         store: QuorumStateStore,
         clock: Clock,
         executor: Executor | None,
+        reads: LogReads,
         room: Room,
         sender: QuorumSender,
         waiting: WaitingRequests,
     ) -> None:
         self._node_id = node_id
         self._log, self._store = log, store
-        self._clock, self._executor = clock, executor
+        self._clock, self._executor, self._reads = clock, executor, reads
         self._room, self._sender, self._waiting = room, sender, waiting
         self.flushes = 0
         self.saves = 0
@@ -83,7 +85,7 @@ class Performer:
             await self._room.until_taken(_inline, self._append, append)
         installed = await self._take_snapshot(ready)
         for fetch_reply in ready.fetch_replies:
-            self._reply_fetch(fetch_reply)
+            await self._reply_fetch(fetch_reply)
         for snapshot_reply in ready.snapshot_replies:
             await self._reply_snapshot(snapshot_reply)
         if ready.cut_prefix_to is not None:
@@ -134,11 +136,11 @@ class Performer:
         _log.log(level, "node %d: %s has come%s", self._node_id, ready.complete_snapshot, what)
         return installed
 
-    def _reply_fetch(self, reply: FetchReply) -> None:
-        response = reply.response
-        if reply.read is not None and reply.request_id in self._waiting:
-            read = reply.read
-            response = replace(response, records=self._log.read(read.start_offset, read.max_bytes, read.end_offset))
+    async def _reply_fetch(self, reply: FetchReply) -> None:
+        response, read = reply.response, reply.read
+        if read is not None and reply.request_id in self._waiting:
+            records = await self._reads.read(read.start_offset, read.max_bytes, read.end_offset)
+            response = replace(response, records=records)
         self._waiting.resolve(reply.request_id, response)
 
     async def _reply_snapshot(self, reply: SnapshotReply) -> None:

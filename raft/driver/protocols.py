@@ -39,8 +39,8 @@ class RaftLog(LogView, Protocol):
     """The quorum's log, of v2 batches, and the snapshots that stand for its beginning. An error of any of these ends
     the driver, but for `NoRoomError`: then the same call is made again later. Nothing else is retried.
 
-    Called from the event loop, one call at a time. `flush`, `ask_disk`, `remove_files` and what has to do with a
-    snapshot's file run in the executor: while one of them runs the driver makes no other call. The log must take one
+    Called from the event loop, one call at a time. `read`, `flush`, `ask_disk`, `remove_files` and what has to do with
+    a snapshot's file run in the executor: while one of them runs the driver makes no other call. The log must take one
     batch of `RaftConfig.batch_max_bytes`.
     """
 
@@ -63,7 +63,11 @@ class RaftLog(LogView, Protocol):
         ...
 
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
-        """Whole batches from the one that holds `start_offset`, all below `max_offset`; one at least."""
+        """Blocks: whole batches from the one that holds `start_offset`, all below `max_offset`; one at least."""
+        ...
+
+    def read_nowait(self, start_offset: int, max_bytes: int, max_offset: int) -> bytes | None:
+        """The same, at once; None where the disk must be asked."""
         ...
 
     def ask_disk(self) -> None:

@@ -96,6 +96,9 @@ class MemoryLog:
             size += len(self.batches[index])
         return b"".join(taken)
 
+    def read_nowait(self, start_offset: int, max_bytes: int, max_offset: int) -> bytes | None:
+        return self.read(start_offset, max_bytes, max_offset)
+
     def truncate_to(self, offset: int) -> None:
         if self._durable is None and offset < self.flushed_offset:
             self._durable = [b for b, end in zip(self.batches, self._ends, strict=True) if end <= self.flushed_offset]

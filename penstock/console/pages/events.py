@@ -8,12 +8,13 @@ from typing import Final
 from penstock.console.page import PageAsked, Slice
 from penstock.console.pages.watched import WatchNote, visible_events, watch_note
 from penstock.console.pictures.timeline_picture import TimelineMark, timeline_svg
-from penstock.console.watching.timeline import TimelineEvent
+from penstock.console.watching.timeline import CAUSES, TimelineEvent
 from penstock.lazy_dataclass import dataclass
 
 WINDOW_MS: Final = 3_600_000
 LATELY_MAX: Final = 8
-"""The events that the overview shows."""
+CAUSES_MAX: Final = 4
+"""The events that the overview shows, and those of them that come first: consequences never push a cause out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,13 @@ async def show_events(asked: PageAsked) -> EventsView:
     part = Slice.of(len(rows), fields)
     recent = tuple(row for row in rows if row.ago_ms <= WINDOW_MS)
     return EventsView(topic, broker, group, part, tuple(rows[part.rows]), recent, watch_note(asked))
+
+
+def lately(rows: Sequence[EventRow]) -> tuple[EventRow, ...]:
+    """The newest rows, the newest first, and the newest causes among them however much followed from them."""
+    causes = [row for row in rows if row.kind in CAUSES][:CAUSES_MAX]
+    others = [row for row in rows if row not in causes][: LATELY_MAX - len(causes)]
+    return tuple(sorted((*causes, *others), key=lambda row: -row.number))
 
 
 async def event_rows(asked: PageAsked, *, topic: str = "", broker: str = "", group: str = "") -> list[EventRow]:

@@ -53,7 +53,7 @@ async def show_group(asked: PageAsked) -> GroupView:
 
 
 def _rates(asked: PageAsked, group_id: str, topics: Collection[str]) -> GroupRates:
-    """By the console's own memory. The person may see the group, and so these topics of it."""
+    """The rates in the console's own memory. The person may see the group, and so these topics of it."""
     if asked.watch is None:
         return GroupRates(None, None)
     hour = asked.watch.hour

@@ -7,11 +7,11 @@ the cluster says of the group (group.py), and the rates (watching/last_hour.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from penstock.client.admin.groups.group_types import MemberDescription
 from penstock.client.admin.health.health_check import seconds
+from penstock.lazy_dataclass import dataclass
 
 SILENT_MS: Final = 15_000
 """A member that was not heard of for so long may hang; usual members are heard every few seconds."""
@@ -44,7 +44,7 @@ class GroupRates:
     """Records a second over the last minute; None where the console does not know."""
 
     written: float | None
-    """To the topics that the group reads."""
+    """Records that were written to the topics that the group reads."""
     committed: float | None
 
 

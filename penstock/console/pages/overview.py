@@ -6,7 +6,7 @@ import asyncio
 
 from penstock.client.admin.health.health_check import OK, RANKS, ClusterHealth, HealthCheck
 from penstock.console.page import PageAsked
-from penstock.console.pages.events import LATELY_MAX, EventRow, event_rows
+from penstock.console.pages.events import EventRow, event_rows, lately
 from penstock.console.pages.watched import WatchNote, watch_note
 from penstock.lazy_dataclass import dataclass
 
@@ -26,13 +26,13 @@ class OverviewView:
     """Partitions that have a leader."""
     offline_partitions: int
     lately: tuple[EventRow, ...]
-    """The newest events that the console has seen."""
+    """The newest events that the console has seen, causes before what follows from them."""
     note: WatchNote
 
 
 async def show_overview(asked: PageAsked) -> OverviewView:
     """Asks every broker, as `penstock cluster health` does."""
-    health, cluster, lately = await asyncio.gather(
+    health, cluster, events = await asyncio.gather(
         asked.admin.cluster_health(), asked.admin.describe_cluster(), event_rows(asked)
     )
     troubles = [check for check in health.checks if check.status != OK]
@@ -45,6 +45,6 @@ async def show_overview(asked: PageAsked) -> OverviewView:
         fenced=sum(broker.fenced for broker in cluster.brokers),
         leaders=sum(cluster.leaders.values()),
         offline_partitions=cluster.offline_partitions,
-        lately=tuple(lately[:LATELY_MAX]),
+        lately=lately(events),
         note=watch_note(asked),
     )

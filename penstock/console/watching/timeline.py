@@ -59,6 +59,8 @@ BAD_NEWS = frozenset(
     }
 )
 """The kinds that a person who looks for a fault reads first."""
+CAUSES = frozenset(kind for kind in EventKind if kind.startswith("broker-")) | {EventKind.CONTROLLER}
+"""The kinds that others follow from: a broker that goes brings elections and ISR changes in every topic."""
 
 
 @dataclass(frozen=True, slots=True)

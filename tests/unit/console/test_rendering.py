@@ -7,7 +7,15 @@ import re
 import pytest
 
 from penstock.console.page import address_of
-from penstock.console.rendering import TEMPLATES, shown_number, shown_size, shown_time, template_environment
+from penstock.console.rendering import (
+    TEMPLATES,
+    TEXT_LETTERS_MAX,
+    KeptTexts,
+    shown_number,
+    shown_size,
+    shown_time,
+    template_environment,
+)
 
 HOSTILE = "<script>alert(1)</script>\"'\u202egpj"
 
@@ -47,3 +55,26 @@ def test_odd_times_and_numbers_do_not_break_a_page() -> None:
     assert shown_time(0) == "1970-01-01 00:00:00.000+00:00"
     assert shown_time(2**62) == f"{2**62} ms since 1970"
     assert shown_time(-1) == "–" and shown_number(None) == "–" and shown_number(1234567) == "1,234,567"
+
+
+def test_the_text_of_a_view_is_made_once_and_that_of_an_equal_one_anew() -> None:
+    texts, view, made = KeptTexts(), [1], list[str]()
+
+    def make() -> str:
+        made.append("made")
+        return f"text {len(made)}"
+
+    assert [texts.of("a", view, make) for _ in range(3)] == ["text 1"] * 3
+    assert texts.of("b", view, make) == "text 2"
+    assert texts.of("a", [1], make) == "text 3"
+
+
+def test_few_texts_are_kept_the_newest_ones_and_none_that_is_long() -> None:
+    texts, view = KeptTexts(kept_max=2), [1]
+    for key in "abac":
+        texts.of(key, view, lambda: "text")
+    assert repr(texts) == "KeptTexts(2 of 2)"
+    assert [texts.of(key, view, lambda: "anew") for key in "acb"] == ["text", "text", "anew"]
+    long = "x" * (TEXT_LETTERS_MAX + 1)
+    assert texts.of("c", [2], lambda: long) == long
+    assert repr(texts) == "KeptTexts(1 of 2)"

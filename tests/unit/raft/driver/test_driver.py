@@ -129,6 +129,30 @@ def test_what_changes_the_log_runs_on_the_loop_and_what_takes_long_does_not(monk
     assert seen == {*((name, False) for name in on_loop), *((name, True) for name in elsewhere)}
 
 
+def test_a_log_that_the_page_cache_lacks_is_read_in_the_executor_and_commits_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    executor, seen = TellingExecutor(), set[bool]()
+    read = MemoryLog.read
+
+    def watched(log: MemoryLog, *arguments: int) -> bytes:
+        seen.add(executor.runs)
+        return read(log, *arguments)
+
+    monkeypatch.setattr(MemoryLog, "read", watched)
+    monkeypatch.setattr(MemoryLog, "read_nowait", lambda *_: None)
+
+    async def run() -> None:
+        async with Cluster(3, executor=executor) as cluster:
+            leader = await cluster.wait_leader()
+            seen.clear()  # the start reads all of it
+            await leader.driver.propose([b"a"])
+            await wait_until(lambda: all(node.recorder.own_values == [b"a"] for node in cluster.nodes.values()))
+
+    run_virtual(run())
+    assert seen == {True}
+
+
 def test_a_node_has_met_the_quorum_when_it_hears_from_a_leader_and_not_by_its_snapshot() -> None:
     async def scenario(cluster: Cluster) -> None:
         leader = await cluster.wait_leader()
