@@ -79,7 +79,8 @@ def rows(began_at: Sequence[float], accounts: Accounts, found: Found) -> list[Ro
     copies = {"plain": Counter(found.plain.values()), COMMITTED: Counter(found.transactional.values())}
     for partition, offset, key, value, sent_at, _ in _each(accounts.acks()):
         row(sent_at).acked += 1
-        row(sent_at).lost += found.plain.get((partition, offset)) != (key, value)
+        is_there = copies["plain"][key, value] > 0
+        row(sent_at).lost += not is_there if offset is None else found.plain.get((partition, offset)) != (key, value)
         row(sent_at).doubled += max(0, copies["plain"][key, value] - 1)
     for records, began, _ in accounts.ends(COMMITTED):
         for record in records:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 Line = Sequence[object]
-"""Partition, offset, key, value."""
+"""Partition, offset, key, value. The offset of an ack may be None: it is not known (clients/telling.py)."""
 
 
 def contradictions(acked: Mapping[str, Sequence[Line]], read: Mapping[str, Sequence[Line]]) -> list[str]:
@@ -17,9 +17,9 @@ def contradictions(acked: Mapping[str, Sequence[Line]], read: Mapping[str, Seque
         found.append(f"a client did nothing: {counts}")
     logs = {name: {(line[0], line[1]): (line[2], line[3]) for line in lines} for name, lines in read.items()}
     for name, lines in read.items():
-        log = logs[name]
+        held = {tuple(line[:4]) for line in lines} | {(line[0], None, line[2], line[3]) for line in lines}
         for writer, acks in acked.items():
-            lost = [ack for ack in acks if log.get((ack[0], ack[1])) != (ack[2], ack[3])]
+            lost = [ack for ack in acks if tuple(ack[:4]) not in held]
             found += [f"{name} does not have {ack}, acked to {writer}" for ack in lost[:3]]
         copies = Counter((line[2], line[3]) for line in lines)
         found += [f"{name} has {what} {count} times" for what, count in copies.items() if count > 1][:3]

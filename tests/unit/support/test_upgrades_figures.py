@@ -30,6 +30,11 @@ def test_each_step_has_its_own_row() -> None:
     assert list(table("a pass", ["one", "two"], made))[3] == "| two | 3 | 1 | 1 | 1 | 10.5 | 1.0 |"
 
 
+def test_an_ack_without_an_offset_is_lost_only_where_the_record_is_nowhere() -> None:
+    accounts = Accounts(writers={"w": [[0, None, "a", 1, 1.0, 2.0], [0, None, "a", 9, 11.0, 12.0]]})
+    assert [row.lost for row in rows(BEGAN, accounts, Found(PLAIN, {}))] == [0, 1]
+
+
 def test_all_is_well_where_everything_was_seen_and_nothing_aborted() -> None:
     assert list(wrongs(_accounts(), Found(PLAIN, TRANSACTIONAL))) == []
 

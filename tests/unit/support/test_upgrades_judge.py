@@ -33,5 +33,13 @@ def test_a_contradiction_is_said(read: list[Line], words: str) -> None:
     assert any(words in one for one in _judged(read))
 
 
+@pytest.mark.parametrize(("value", "is_lost"), [(1, False), (9, True)])
+def test_an_ack_without_an_offset_is_one_of_a_record_wherever_it_is(value: int, is_lost: bool) -> None:
+    """librdkafka's, of a batch whose answer it did not hear, when the next one was taken."""
+    found = contradictions({"writer": [[0, None, "a", value]]}, {"one": LOG})
+    assert bool(found) == is_lost
+    assert contradictions({"writer": [[1, None, "a", 1]]}, {"one": LOG}), "in its partition"
+
+
 def test_readers_that_differ_are_told_of() -> None:
     assert any("the readers differ" in one for one in _judged(LOG, [*LOG, [1, 1, "b", 2]]))

@@ -1,10 +1,11 @@
 """The account that a client process gives: JSON lines on standard output, until its standard input ends.
 
 A writer tells `[partition, offset, key, value, sent_at, acked_at]` of each acked record, and `["failed", error,
-sent_at]` of one that was refused; a writer of transactions `[outcome, key, values, began_at, ended_at]` of each, with
-the outcome `committed` or `aborted`, or `["failed", error, began_at]`; a reader `[partition, offset, key, value]` of
-each record, a member of a group with the topic before them. Times are of the machine's monotonic clock, which all
-processes share.
+sent_at]` of one that was refused. The offset is None where librdkafka heard no answer to the record's batch, and takes
+it for acked because the leader has taken the next one. A writer of transactions tells `[outcome, key, values, began_at,
+ended_at]` of each, with the outcome `committed` or `aborted`, or `["failed", error, began_at]`; a reader `[partition,
+offset, key, value]` of each record, a member of a group with the topic before them. Times are of the machine's
+monotonic clock, which all processes share.
 """
 
 from __future__ import annotations
