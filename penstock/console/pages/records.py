@@ -1,4 +1,5 @@
 """Records of a topic: from an offset, from a time, the oldest, or the newest; those whose key, value or header fits.
+Those of a whole key are read in the partition where the default partitioner puts it.
 
 A page reads until it has enough rows, is at the ends that the partitions had when it began, or has read
 RECORDS_READ_MAX records or BYTES_READ_MAX bytes, or READ_SECONDS are over; it says which. Not here: how bytes are shown
@@ -14,6 +15,7 @@ from typing import Final, Protocol
 
 from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.client.producer.partitioner import partition_for_key
 from penstock.console.fields import FieldError, Fields
 from penstock.console.page import PageAsked
 from penstock.console.pages.record_forms import FORMS, ShownBytes, shown_bytes
@@ -50,7 +52,9 @@ RECORD_FIELDS: Final = (
     "offset",
     "time",
     "count",
+    "until",
     "key",
+    "whole",
     "value",
     "header",
     "show",
@@ -108,6 +112,10 @@ class RecordsView:
     """Why it ended there."""
     next_offset: int | None
     """The offset after the last one that was read; None for several partitions."""
+    home: int | None = None
+    """The partition where the key belongs, if it alone was read for that."""
+    older_until: int | None = None
+    """The newest records below this offset were not looked at; None where there are none, or several partitions."""
     starts: tuple[str, ...] = STARTS
     forms: tuple[str, ...] = FORMS
 
@@ -133,12 +141,15 @@ class RecordFilter:
     value: bytes
     header_name: str
     header_value: bytes
+    is_whole: bool = False
+    """The key must be this one, and not have it as a part."""
 
     @staticmethod
     def of(fields: Fields) -> RecordFilter:
         """The filter of a query: parts of keys and values, and a header as name or name=part."""
         name, _, value = fields.text("header", "").partition("=")
-        return RecordFilter(fields.text("key", "").encode(), fields.text("value", "").encode(), name, value.encode())
+        key, part, whole = fields.text("key", ""), fields.text("value", ""), fields.flag("whole")
+        return RecordFilter(key.encode(), part.encode(), name, value.encode(), bool(key) and whole)
 
     @property
     def is_empty(self) -> bool:
@@ -146,7 +157,8 @@ class RecordFilter:
 
     def takes(self, record: ConsumerRecord) -> bool:
         """True for a record that has all of it."""
-        if self.key not in (record.key or b"") or self.value not in (record.value or b""):
+        has_key = record.key == self.key if self.is_whole else self.key in (record.key or b"")
+        if not has_key or self.value not in (record.value or b""):
             return False
         return not self.header_name or any(
             name == self.header_name and self.header_value in (value or b"") for name, value in record.headers
@@ -183,6 +195,8 @@ class NewestRecords:
     """Why reading ended."""
     has_older: bool
     """Some partition has records before those that were read."""
+    older_until: int | None = None
+    """See RecordsView."""
 
 
 async def show_records(asked: PageAsked) -> RecordsView:
@@ -196,13 +210,16 @@ async def show_records(asked: PageAsked) -> RecordsView:
         asked.link.consumer(isolation_level=isolation, fetch_max_bytes=FETCH_BYTES) as consumer,
     ):
         every = await consumer.partitions_for(topic)
-        chosen = tuple(chosen_partitions(topic, every, fields.maybe_number("partition", 0, INT32_MAX)))
+        number, wanted = fields.maybe_number("partition", 0, INT32_MAX), RecordFilter.of(fields)
+        home = partition_for_key(wanted.key, len(every)) if wanted.is_whole and number is None and every else None
+        chosen = tuple(chosen_partitions(topic, every, number if home is None else home))
         await consumer.assign(chosen)
-        ends = await consumer.end_offsets(chosen)
-        plan = ReadPlan(chosen, ends, count, RecordFilter.of(fields), start == "newest")
+        ends, older_until = await consumer.end_offsets(chosen), None
+        plan = ReadPlan(chosen, _until(fields, chosen, ends), count, wanted, start == "newest")
         if plan.is_newest:
             newest = await _read_back(consumer, plan)
             found, read, ended = list(newest.records), newest.read, newest.ended
+            older_until = newest.older_until
         else:
             await _seek(asked, consumer, plan, start)
             found, read, ended = await _read(consumer, plan)
@@ -214,6 +231,8 @@ async def show_records(asked: PageAsked) -> RecordsView:
         read=read,
         ended=ended,
         next_offset=last.offset + 1 if last is not None and len(chosen) == 1 and not plan.is_newest else None,
+        home=home,
+        older_until=older_until,
     )
 
 
@@ -237,6 +256,18 @@ def chosen_partitions(topic: str, every: Sequence[TopicPartition], number: int |
     if not chosen:
         raise UnknownTopicOrPartitionError(f"topic {topic!r} has no partition {number}; it has 0 to {len(every) - 1}")
     return chosen
+
+
+def _until(
+    fields: Fields, chosen: Sequence[TopicPartition], ends: dict[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The ends, or the offset before which a reader goes on with older records."""
+    until = fields.maybe_number("until")
+    if until is None:
+        return ends
+    if len(chosen) > 1:
+        raise FieldError("partition", "is missing: each partition has its own offsets")
+    return {tp: min(end, until) for tp, end in ends.items()}
 
 
 async def _seek(asked: PageAsked, consumer: AsyncConsumer, plan: ReadPlan, start: str) -> None:
@@ -266,15 +297,24 @@ async def _read_back(consumer: AsyncConsumer, plan: ReadPlan) -> NewestRecords:
         starts = {tp: max(firsts[tp], ends[tp] - step) for tp in plan.partitions}
         for tp, offset in starts.items():
             await consumer.seek(tp, offset if offset < ends[tp] else plan.ends[tp])  # nothing of it is left
-        part, read, ended = await _read(consumer, replace(plan, ends=ends), spent)
+        part, read, ended = await _read(consumer, replace(plan, ends=ends, count=POLL_RECORDS_MAX), spent)
+        fits = len(found) + len(part)
         found = _newest([*found, *part], plan)
         has_older = any(firsts[tp] < starts[tp] for tp in plan.partitions)
+        if fits >= plan.count and (has_older or fits > plan.count):
+            until = found[-1].offset if len(plan.partitions) == 1 else None
+            return NewestRecords(tuple(found), read, f"{plan.count} rows were asked for", has_older, until)
         if ended != NO_MORE or not has_older:
-            return NewestRecords(tuple(found), read, ended, has_older)
-        if len(found) >= plan.count:
-            return NewestRecords(tuple(found), read, f"{plan.count} rows were asked for", has_older)
+            until = _looked_at_down_to(ends, plan) if ended != NO_MORE else None
+            return NewestRecords(tuple(found), read, ended, has_older, until)
         ends = starts
         step = min(part_records, max(1, (RECORDS_READ_MAX - read) // len(plan.partitions)))
+
+
+def _looked_at_down_to(ends: dict[TopicPartition, int], plan: ReadPlan) -> int | None:
+    """The end of the part at which a limit ended a reader of one partition; None if nothing above it was read."""
+    ((tp, end), *others) = ends.items()
+    return end if not others and end < plan.ends[tp] else None
 
 
 async def _read(

@@ -177,23 +177,27 @@ class Sampler:
         return RoundSample(ends=found)
 
     async def _ask_probes(self) -> RoundSample:
-        led: dict[int, TopicPartition] = {}
+        led: dict[int, tuple[TopicPartition, int]] = {}
         for topic in self._topics.values():
             for p in topic.partitions:
                 if p.leader_id != NO_LEADER:
-                    led.setdefault(p.leader_id, TopicPartition(topic.name, p.partition))
+                    led.setdefault(p.leader_id, (TopicPartition(topic.name, p.partition), p.leader_epoch))
+        probes: dict[int, float | None] = {}
 
-        async def probe(broker: int, tp: TopicPartition) -> tuple[int, float | None]:
+        async def probe(broker: int, tp: TopicPartition, leader_epoch: int) -> None:
             begun_ns = self._clock.now_ns()
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
-                    await self._cluster.list_offsets([tp])
+                    answers = await self._cluster.list_offsets([tp])
             except (TimeoutError, PenstockError):
                 self._waited.add("probes")
-                return broker, None
-            return broker, (self._clock.now_ns() - begun_ns) / 1e6
+                probes[broker] = None
+                return
+            if all(info.leader_epoch <= leader_epoch for info in answers.values()):  # else another leader has answered
+                probes[broker] = (self._clock.now_ns() - begun_ns) / 1e6
 
-        return RoundSample(probes=dict(await asyncio.gather(*(probe(broker, tp) for broker, tp in led.items()))))
+        await asyncio.gather(*(probe(broker, *asked) for broker, asked in led.items()))
+        return RoundSample(probes=probes)
 
     async def _ask_groups(self) -> RoundSample:
         listed = [group.group_id for group in await self._cluster.list_groups()]

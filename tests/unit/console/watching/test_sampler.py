@@ -41,6 +41,8 @@ class FakeAdmin:
         self.is_allowed = True
         self.group_error: Exception | None = None
         self.group_s = 0.0
+        self.is_led_anew = False
+        """Other brokers answer for the partitions, and the list of topics does not know it yet."""
         self.late_topics: Iterator[bool] = itertools.repeat(False)
         """True for each question about topics that meets a broker which does not answer, before it asks another."""
         self.fenced: set[int] = set()
@@ -70,7 +72,8 @@ class FakeAdmin:
             if {"a": 1, "b": 2}[tp.topic] in self.hangs:
                 await asyncio.Event().wait()
         await asyncio.sleep(0.002)
-        return {tp: OffsetInfo(int(self._now_s() * 10), 0, 0) for tp in partitions}
+        epoch = 1 if self.is_led_anew else 0
+        return {tp: OffsetInfo(int(self._now_s() * 10), 0, epoch) for tp in partitions}
 
     async def list_groups(self) -> list[GroupListing]:
         if not self.is_allowed:
@@ -132,6 +135,19 @@ def test_a_broker_that_hangs_holds_up_nothing_else() -> None:
     hour, _ = watch(admin, seconds=60, then=lambda: admin.hangs.add(2))
     assert hour.newest(Subject.TOPIC_RECORDS, "a") == pytest.approx(10, abs=1)
     assert hour.series(Subject.TOPIC_RECORDS, "b")[-1] is None
+    assert hour.silent_brokers == {2}
+    assert [event.text for event in hour.timeline.about(broker=2)] == ["broker 2 does not answer the console"]
+
+
+def test_an_answer_of_the_next_leader_is_none_of_the_broker_that_led_before() -> None:
+    admin = FakeAdmin()
+    admin.hangs.add(2)
+
+    def another_leads() -> None:
+        admin.hangs.clear()
+        admin.is_led_anew = True
+
+    hour, _ = watch(admin, seconds=20, then=another_leads)
     assert hour.silent_brokers == {2}
     assert [event.text for event in hour.timeline.about(broker=2)] == ["broker 2 does not answer the console"]
 
