@@ -140,6 +140,7 @@ def test_a_group_that_lags_is_told_with_its_numbers_and_a_line(town: Town, visit
     (described,) = shown_by_command(town, "groups", "describe", town.group)
     (row,) = visitor.rows()
     (known,) = described["partitions"]
+    assert "Nobody reads: the group has no members. Start its consumers." in visitor.page.inner_text("#group")
     assert (row["committed"], row["log end"], row["lag"]) == ("8", "50", "42")
     assert (known["committed"], known["lag"]) == (8, 42)
     visitor.page.wait_for_selector("figure[data-series*='group-lag'] canvas")
@@ -147,6 +148,17 @@ def test_a_group_that_lags_is_told_with_its_numbers_and_a_line(town: Town, visit
     assert with_line.json()["lines"][0]["values"][-1] in (42, None)
     visitor.open("/flow")
     assert visitor.page.locator("svg.picture desc").text_content().count("reads lagging, lag 42") == 1
+
+
+def test_a_record_is_found_by_its_key_with_a_few_clicks(town: Town, visitor: Visitor) -> None:
+    visitor.open("/topics")
+    visitor.page.click(f"text={town.orders}")
+    visitor.page.click("main >> text=Records >> nth=0")
+    visitor.page.fill("#key", "key 1")
+    visitor.page.check("[name=whole]")
+    visitor.page.click("text=Show")
+    assert [row["key"] for row in visitor.rows()] == ["key 1"]
+    assert "where the default partitioner puts this key" in visitor.page.inner_text("main")
 
 
 def test_charts_and_the_tail_move_by_themselves(town: Town, visitor: Visitor) -> None:

@@ -30,6 +30,7 @@ from penstock.errors import ConfigError
 from penstock.lazy_dataclass import dataclass
 from penstock.sasl.oauthbearer import UnknownKeyError, is_token
 from penstock.tokens.key_set import SET_BYTES_MAX, KeySet, read_key_set
+from penstock.written.numbers import parse_number
 
 PROVIDER_SECONDS: Final = 8.0
 KEPT_MS: Final = 3_600_000
@@ -185,9 +186,7 @@ class Provider:
         texts = (kind, access, refresh, identity)
         if not all(isinstance(one, str) for one in texts) or kind.lower() != "bearer" or not is_token(access):
             raise ProviderAwayError(self._fault("gives no access token that brokers could take"))
-        life = found.get("expires_in")
-        life_s = life if isinstance(life, int) and not isinstance(life, bool) and life > 0 else LIFE_S_USUAL
-        return GrantedTokens(access, refresh, identity, min(life_s, LIFE_S_MAX))
+        return GrantedTokens(access, refresh, identity, life_s_of(found.get("expires_in")))
 
     async def _answer(
         self,
@@ -226,6 +225,15 @@ class Provider:
 
     def __repr__(self) -> str:
         return f"Provider({self.settings.issuer})"
+
+
+def life_s_of(said: object) -> int:
+    """The life of an access token in seconds, as the provider says it; some write the number as a text."""
+    if isinstance(said, str):
+        said = parse_number(said, LIFE_S_MAX)
+    if not isinstance(said, int) or isinstance(said, bool) or said <= 0:
+        return LIFE_S_USUAL
+    return min(said, LIFE_S_MAX)
 
 
 def _read_object(body: bytes) -> dict[str, Any] | None:

@@ -66,7 +66,15 @@ class TokenGrant:
             self._renewal = asyncio.create_task(self._renewed(now_ms))
             watch(self._renewal, lambda error: _log.warning("a log-in was not renewed: %s", error))
         if must_wait:
-            await asyncio.shield(self._renewal)
+            await self._awaited(self._renewal)
+
+    async def _awaited(self, renewal: asyncio.Task[None]) -> None:
+        try:
+            await asyncio.shield(renewal)
+        except asyncio.CancelledError:
+            if renewal.cancelled():  # a log-out in another tab has ended it, and nobody has cancelled this request
+                raise OpenIdRefusedError("the log-in has ended") from None
+            raise
 
     async def close(self) -> None:
         """Nothing is renewed any more. Idempotent."""

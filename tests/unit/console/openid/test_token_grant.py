@@ -105,3 +105,22 @@ def test_a_short_life_is_renewed_at_its_half_and_an_end_stops_a_renewal() -> Non
         assert len(provider.asked) == 4
 
     asyncio.run(story())
+
+
+def test_a_request_that_waits_for_a_renewal_learns_that_a_log_out_has_ended_it() -> None:
+    async def story() -> None:
+        grant = TokenGrant(tokens(0), FakeProvider().renew, 0)
+        waiting = asyncio.create_task(grant.fresh(LIFE_MS))
+        await asyncio.sleep(0)
+        await grant.close()
+        with pytest.raises(OpenIdRefusedError):
+            await waiting
+        other = TokenGrant(tokens(0), FakeProvider().renew, 0)
+        waiting = asyncio.create_task(other.fresh(LIFE_MS))
+        await asyncio.sleep(0)
+        waiting.cancel()  # the browser is gone
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await other.close()
+
+    asyncio.run(story())
