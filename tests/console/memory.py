@@ -132,7 +132,6 @@ class Load:
         number = self._use.answers.total() * RECORDS_AN_ANSWER
         for n in range(number, number + RECORDS_AN_ANSWER):
             await self._producer.send(f"t-{n % TOPICS}", b"%d " % n * 20, key=b"%d" % (n % 1_000))
-        await self._producer.flush()
 
 
 @contextmanager
