@@ -2,15 +2,18 @@
 
 What a command ends with becomes one line and an exit code in edge/run.py. When the reader of a pipe ends (`penstock
 consume … | head`), the command ends without a message, like other tools. Every sub-command imports what it needs when
-it runs, so that `penstock --help` does not load gRPC. No module here imports a server package.
+it runs, so that `penstock --help` does not load gRPC. Of the tree of commands that typer makes of the functions, only
+the branch is made that the first argument names. No module here imports a server package.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -99,8 +102,25 @@ def _root(
     """Penstock: a replicated, durable log."""
 
 
+@functools.cache
+def command_line(name: str) -> Any:
+    """The command line with this command or group alone, or with all of them for "". To make all takes 85 ms."""
+    part = copy.copy(app)
+    if name:
+        part.registered_commands = [one for one in app.registered_commands if one.name == name]
+        part.registered_groups = [one for one in app.registered_groups if one.name == name]
+    return typer.main.get_command(part)
+
+
+def _first_name() -> str:
+    """The command or group that the first argument names; "" if it names none: then help and advice name them all."""
+    named = {*(one.name for one in app.registered_commands), *(one.name for one in app.registered_groups)}
+    return name if (name := "".join(sys.argv[1:2])) in named else ""
+
+
 def main() -> None:
     """The entry point of the console script."""
     with contextlib.suppress(AttributeError, ValueError):  # not on every platform; not outside the main thread
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(run_command(lambda: app(standalone_mode=False)))  # else typer prints usage errors itself, on several lines
+    # With `standalone_mode` typer would print usage errors itself, on several lines.
+    sys.exit(run_command(lambda: command_line(_first_name())(standalone_mode=False)))

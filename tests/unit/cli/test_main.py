@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from penstock.cli.main import command_line
 from tests.support.command_line import penstock
 from tests.support.python_nursery import quick_python
 
@@ -118,3 +120,25 @@ def test_dev_in_a_place_that_cannot_be_written_exits_2_with_one_line(tmp_path: P
     result = process("dev", "--data", str(tmp_path / "file" / "data"))
     assert result.returncode == 2
     assert result.stderr.startswith(b"penstock: ") and result.stderr.count(b"\n") == 1
+
+
+def test_the_branch_of_a_command_is_what_it_is_among_all_of_them() -> None:
+    whole = command_line("")
+    assert len(whole.commands) > 20
+    for name, command in whole.commands.items():
+        branch = command_line(name)
+        assert list(branch.commands) == [name] and branch.params[0].opts == whole.params[0].opts
+        assert words_of(branch.commands[name]) == words_of(command)
+
+
+def words_of(command: Any) -> Any:
+    """The options, arguments and commands below it, with their help."""
+    params = [(one.name, one.opts, one.help if hasattr(one, "help") else "") for one in command.params]
+    return command.help, params, {name: words_of(one) for name, one in getattr(command, "commands", {}).items()}
+
+
+def test_words_that_name_no_command_meet_all_of_them() -> None:
+    done = penstock("topcs")
+    assert done.returncode == 2 and b"Did you mean 'topics'" in done.stderr
+    assert b"cluster" in penstock("--help").stdout
+    assert b"cluster" not in penstock("topics", "--help").stdout
