@@ -12,6 +12,7 @@ SEED = 444
 """Its first three faults are one of each kind, and short; while the topic is made anew, a node is killed."""
 
 
+@pytest.mark.long  # simulated clusters hang, die and stop before each merge, and test_cluster.py has processes that do
 def test_nothing_is_lost_changed_or_skipped_while_nodes_hang_die_and_stop_and_a_topic_is_made_anew() -> None:
     report = CAMPAIGN.run(Options(SEED, only=KINDS, faults_max=len(KINDS), spark_reads=0))
     assert report.ok, report.as_json()

@@ -13,6 +13,7 @@ from tests.exactly_once.deposed import CAMPAIGN, STEPS, Options
 from tests.exactly_once.hand_loop import BATCH
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the network between the nodes reads /proc")
 def test_every_output_is_there_once_and_nobody_is_told_an_older_offset() -> None:
     report = CAMPAIGN.run(Options(rounds=1))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
+from tests.support.python_nursery import quick_python
 
-PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
+MAIN = "from penstock.cli.main import main; main()"
 CONFIG = {"log.segment.bytes": 16384, "log.flush.offset.checkpoint.interval.ms": 200}
 RECORDS = 1500
 TOPIC = "orders"
@@ -19,7 +19,7 @@ TOPIC = "orders"
 
 def log(*arguments: object) -> tuple[int, list[dict[str, Any]]]:
     """Exit code and rows."""
-    command = [*PENSTOCK, "log", *map(str, arguments), "--json"]
+    command = [quick_python(), "-c", MAIN, "log", *map(str, arguments), "--json"]
     result = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert result.stderr == b""
     return result.returncode, [json.loads(line) for line in result.stdout.splitlines()]
@@ -54,7 +54,9 @@ def test_a_killed_node_is_dumped_verified_recovered_and_started(tmp_path: Path) 
         produce(cluster.bootstrap)
         data = cluster.directory(0)
         assert "in-use" in kinds(log("verify", data)[1])
-        refused = subprocess.run([*PENSTOCK, "log", "recover", str(data)], capture_output=True, check=False)
+        refused = subprocess.run(
+            [quick_python(), "-c", MAIN, "log", "recover", str(data)], capture_output=True, check=False
+        )
         assert refused.returncode == 2 and b"in use by another process" in refused.stderr
         cluster.kill(0)
         *_, newest = files = sorted((data / f"{TOPIC}-0").glob("*.log"))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,9 +18,10 @@ import pytest
 from penstock import Admin
 from penstock.testing import Cluster
 from tests.support import command_line
+from tests.support.python_nursery import quick_python
 from tests.support.waiting import wait_until
 
-PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
+MAIN = "from penstock.cli.main import main; main()"
 DEGRADED, CRITICAL = 3, 4
 ANSWER_S = 45
 """Below the minute that a client waits by default, on a busy machine, too: nothing here waits for what is lost."""
@@ -68,7 +68,7 @@ class Background:
 
     def __init__(self, cluster: Cluster, folder: Path, *arguments: str, stdin: bytes = b"") -> None:
         self.said = folder / f"{arguments[0]}.stderr"
-        command = [*PENSTOCK, *arguments, "--bootstrap", cluster.bootstrap]
+        command = [quick_python(), "-c", MAIN, *arguments, "--bootstrap", cluster.bootstrap]
         given = folder / f"{arguments[0]}.stdin"
         given.write_bytes(stdin)
         with given.open("rb") as lines, self.said.open("wb") as errors:

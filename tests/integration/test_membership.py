@@ -34,7 +34,7 @@ from penstock.errors import (
     TimedOutError,
     error_for,
 )
-from penstock.node import EXIT_REFUSED, node_command
+from penstock.node import EXIT_REFUSED
 from penstock.pb import (
     broker_pb2,
     controller_pb2,
@@ -49,6 +49,7 @@ from penstock.testing.ports import HOST, free_ports
 from penstock.testing.process import NodeFailedError, NodeProcess, wait_all_ready
 from tests.support.grpc_stub import Stub
 from tests.support.nodes_here import NodesHere
+from tests.support.python_nursery import quick_node_command
 from tests.support.waiting import wait_until
 
 ORDERS = TopicPartition("orders", 0)
@@ -319,7 +320,8 @@ def process(layout: Layout, index: int) -> Iterator[NodeProcess]:
 
 
 def format_node(layout: Layout, index: int) -> None:
-    command = node_command("format", "--config", str(layout.config_path(index)), "--cluster-id", layout.cluster_id)
+    config = str(layout.config_path(index))
+    command = quick_node_command("format", "--config", config, "--cluster-id", layout.cluster_id)
     subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 

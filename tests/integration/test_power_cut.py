@@ -8,9 +8,9 @@ from pathlib import Path
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
-from penstock.testing.process import node_command
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
+from tests.support.python_nursery import quick_node_command
 from tests.support.waiting import wait_until
 
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
@@ -46,7 +46,12 @@ def replace_disk(cluster: Cluster, node: int) -> str:
     assert lost is not None
     for entry in directory.iterdir():
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    command = node_command("format", "--config", str(cluster.config_path(node)), "--rejoin")
+    command = quick_node_command(
+        "format",
+        "--config",
+        str(cluster.config_path(node)),
+        "--rejoin",
+    )
     subprocess.run([*command, "--cluster-id", cluster.cluster_id], check=True, capture_output=True)
     return lost.directory_id
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from penstock.testing.ports import free_ports
+from tests.support.python_nursery import quick_python
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 PATIENCE_S = 120
@@ -66,8 +67,11 @@ def follow(directory: Path, text: str) -> Iterator[Followed]:
         (directory / name).write_text(block, encoding="utf-8")
     commands = directory / "bin"
     commands.mkdir()
-    for name, call in (("penstock", '-P -c "from penstock.cli.main import main; main()"'), ("python", "")):
-        (commands / name).write_text(f'#!/bin/sh\nexec {sys.executable} {call} "$@"\n', encoding="utf-8")
+    call = '-c "from penstock.cli.main import main; main()" "$@"'
+    node = f'case "$*" in "node start"*) exec {sys.executable} -P {call} ;; esac'  # it is killed with the shell
+    of_penstock = f"{node}\nexec {quick_python()} {call}"
+    for name, program in (("penstock", of_penstock), ("python", f'exec {sys.executable} "$@"')):
+        (commands / name).write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
         (commands / name).chmod(0o755)
     script = "\n".join(["set -e", *re.findall(r"```sh\n(.*?)```", text, re.DOTALL), "echo followed to its end"])
     script = STARTED.sub(lambda found: f"{found[0]}\n{LISTENS}", script)

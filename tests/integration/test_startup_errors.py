@@ -20,6 +20,7 @@ from penstock.node import EXIT_INTERRUPTED, EXIT_REFUSED, node_command
 from penstock.testing.layout import Layout
 from penstock.testing.ports import NodePorts, free_ports
 from penstock.testing.process import NodeProcess, wait_all_ready
+from tests.support.python_nursery import quick_node_command
 
 Tree = dict[str, tuple[int, bytes]]
 Lines = tuple[str, ...]
@@ -45,7 +46,7 @@ def node(tmp_path: Path, ports: NodePorts) -> Layout:
 
 def run(*arguments: str) -> tuple[int, list[str]]:
     """Exit code and lines on stderr of the node process, without its banner; it must end by itself."""
-    result = subprocess.run(node_command(*arguments), capture_output=True, timeout=60, check=False, text=True)
+    result = subprocess.run(quick_node_command(*arguments), capture_output=True, timeout=60, check=False, text=True)
     return result.returncode, [line for line in result.stderr.splitlines() if BANNER not in line]
 
 

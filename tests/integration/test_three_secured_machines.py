@@ -12,9 +12,9 @@ import pytest
 from penstock import Admin, Consumer, Producer
 from penstock.certs.authority import Authority
 from penstock.errors import SaslAuthenticationFailedError
-from penstock.node import node_command
 from penstock.testing.ports import free_ports
 from penstock.testing.process import NodeProcess, wait_all_ready
+from tests.support.python_nursery import quick_node_command
 
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 PASSWORD = "the same on all of them"
@@ -49,7 +49,7 @@ controller.quorum.voters = {voters}
 log.dirs = ["{machine}/data"]
 """
             )
-            command = node_command("format", "--config", str(config), "--secure", "--ca", str(tls))
+            command = quick_node_command("format", "--config", str(config), "--secure", "--ca", str(tls))
             subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, timeout=PATIENCE_S)
             node = NodeProcess(f"node {number}", config, machine / "node.log", authority.cluster_id)
             stack.callback(node.kill)

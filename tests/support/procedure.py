@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from penstock.testing import Cluster
+from tests.support.python_nursery import quick_python
 from tests.support.waiting import wait_until
 
 PAGES = Path(__file__).resolve().parents[2] / "ops" / "procedures"
-PENSTOCK = f"{sys.executable} -c 'from penstock.cli.main import main; main()'"
 COMMAND_S = 120
 _BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SERVICE = re.compile(r"systemctl (start|stop) (--no-block )?penstock@(\d)")
@@ -90,7 +89,8 @@ class Procedure:
     def _here(self, command: str) -> str:
         """The command with this cluster's paths and addresses."""
         here = command.replace("runuser -u penstock -- ", "").replace("/opt/penstock/bin/", "")
-        here = re.sub(r"\bpenstock (?=cluster|topics|node|log|produce|consume|quorum)", lambda _: PENSTOCK + " ", here)
+        penstock = f"{quick_python()} -c 'from penstock.cli.main import main; main()' "
+        here = re.sub(r"\bpenstock (?=cluster|topics|node|log|produce|consume|quorum)", lambda _: penstock, here)
         here = re.sub(r"/etc/penstock/(\d)\.toml", _path(lambda n: self._cluster.config_path(n)), here)
         here = re.sub(r"/var/lib/penstock/(\d)/data\b", _path(lambda n: self._cluster.directory(n)), here)
         here = re.sub(r"/var/lib/penstock/(\d)\b", _path(lambda n: self._cluster.directory(n).parent), here)

@@ -62,6 +62,8 @@ OF_PROGRAMS = (
     "penstock.client.wire.channel",
 )
 """Programs that use Penstock import these."""
+OF_NODES = ("broker.node.process.preflight", "broker.node.commands.format", "broker.node.server")
+"""A node imports these modules."""
 
 
 @contextlib.contextmanager
@@ -90,14 +92,19 @@ def python_nursery(place: Path, modules: Sequence[str] = OF_SPARK) -> Iterator[P
 
 
 @functools.cache
-def quick_python() -> str:
-    """A command for `python -c CODE` and `python -m MODULE` that has loaded what programs of Penstock use.
+def quick_python(modules: Sequence[str] = OF_PROGRAMS) -> str:
+    """A command for `python -c CODE` and `python -m MODULE` that has these modules loaded.
 
     Not for a program that must be killed, or gets a signal: that is another process than the command's."""
     ends = contextlib.ExitStack()
     atexit.register(ends.close)
     place = ends.enter_context(tempfile.TemporaryDirectory(prefix="penstock-programs-"))
-    return str(ends.enter_context(python_nursery(Path(place), OF_PROGRAMS)))
+    return str(ends.enter_context(python_nursery(Path(place), modules)))
+
+
+def quick_node_command(*arguments: str) -> list[str]:
+    """`penstock.node.node_command`, for an action or a start that ends by itself."""
+    return [quick_python(OF_NODES), "-m", "penstock.node", *arguments]
 
 
 @contextlib.contextmanager

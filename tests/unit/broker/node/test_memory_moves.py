@@ -351,7 +351,7 @@ class Destination:
         assert len({self.traffic.bytes_on(index) for index in self.target}) == 1
 
 
-@pytest.mark.parametrize("what", [WHOLE, PARTITION_ONLY])
+@pytest.mark.parametrize("what", at_night([WHOLE, PARTITION_ONLY], [WHOLE]))
 def test_a_move_to_a_disk_that_fills_waits_for_room_and_hurts_nobody(what: str) -> None:
     async def story(admin: AsyncAdmin, traffic: Traffic, replicas: tuple[int, ...]) -> None:
         destination = Destination(traffic, replicas, what)
