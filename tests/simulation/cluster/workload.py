@@ -362,7 +362,8 @@ class Clients:
     ) -> None:
         """`since`: when the oldest record was sent that waited before this one, and when this one was.
 
-        Not of a topic that is made anew: it may be gone for a while. With a limit of producers some are refused."""
+        Not of a topic that is made anew: it may be gone for a while. With a limit of producers some are refused, and a
+        producer that gives up early may do so before PROMPT_MS_MAX is over."""
         oldest_ms, began_ms = since
         now_ms, whole_ms = self.time.now_ms(), self.whole_ms or 0
         since_ms = max(whole_ms, began_ms, self._acked_ms.get(number, 0) if has_backlog else 0)
@@ -372,7 +373,8 @@ class Clients:
             text = f"writer {number} has waited {now_ms - since_ms} ms for an ack of {topic} of a whole cluster"
             self.ledger.report("late-ack", text)
         is_next = not has_backlog or self._acked_ms.get(number, 0) < whole_ms
-        if is_next and oldest_ms >= whole_ms and not (is_acked or is_remade or self._has_limit):
+        gives_up = self.plan.delivery_timeout_ms < PROMPT_MS_MAX and now_ms - whole_ms <= PROMPT_MS_MAX
+        if is_next and oldest_ms >= whole_ms and not (is_acked or is_remade or self._has_limit or gives_up):
             self.ledger.report("refused", f"writer {number}: a whole cluster has not taken a record of {topic}")
         if is_acked:
             self._acked_ms[number] = now_ms
