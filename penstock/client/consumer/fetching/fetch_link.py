@@ -87,6 +87,8 @@ class FetchLink:
         self._restart = False
         self._is_closing = False
         self._touched = asyncio.Event()
+        self._waits = False
+        """Nothing was wanted at the last look."""
         self._failures = 0
         self._throttled_until_s = 0.0
         """The broker reads nothing before, by the loop's time."""
@@ -101,6 +103,11 @@ class FetchLink:
         """A callback, because a task that is cancelled before its first step runs no line of its own."""
         if task.cancelled() and not self._is_closing:
             self._owner.on_cancelled(self)
+
+    @property
+    def waits(self) -> bool:
+        """True if it asks nothing until it is touched."""
+        return self._waits and not self._touched.is_set()
 
     def touch(self) -> None:
         """The wanted partitions, or the room for them, may have changed."""
@@ -155,6 +162,7 @@ class FetchLink:
             await self._wait_throttled()
             self._touched.clear()
             wanted = self._owner.wanted(self.node_id)
+            self._waits = not wanted
             if not wanted:
                 await self._touched.wait()
                 continue

@@ -231,6 +231,14 @@ class Fetcher:
         sources = (self._positions.source(tp, cache, now_ms) for tp in self._positions.states)
         return {source.node_id for source in sources if source is not None}
 
+    @property
+    def neglected(self) -> frozenset[int]:
+        """The brokers of which something is wanted, and that nobody asks until the next `touch`: it must come soon. One
+        whose address is not known cannot be asked."""
+        known = [node for node in self._sources() if self._cluster.cache.endpoint(node) is not None]
+        links = {node: self._links.get(node) for node in known}
+        return frozenset(node for node, link in links.items() if (link is None or link.waits) and self.wanted(node))
+
     def _end_links(self) -> None:
         nodes = self._sources()
         for node_id in [node_id for node_id in self._links if node_id not in nodes]:

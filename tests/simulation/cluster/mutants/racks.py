@@ -8,6 +8,7 @@ from broker.replication.read_replicas import ReadReplicas
 from penstock.client.consumer.fetching.fetcher import Fetcher
 from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.fetching.positions import Positions
+from penstock.client.consumer.fetching.read_place import ReadPlace
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import LATE_WEATHER, directed, with_parts
 from tests.simulation.cluster.mutants.transactions import transacted
@@ -83,6 +84,12 @@ FOLLOWER_READS = (
         ),
         (Kind.PAUSE,),
         stories=HANGS,
+    ),
+    Mutant(
+        "a reader is not told to go back to a follower that is named again when its time was over",
+        "own attack: it stood still after metadata_max_age_ms",
+        (Edit(ReadPlace.named, "there is not None and there.until_ms > now_ms and", "there is not None and"),),
+        stories=CALM,
     ),
     Mutant(
         "a follower does not tell of aborted transactions",

@@ -2,7 +2,8 @@
 
 I95 is judged at each answer of a broker, in the moment in which it is given: by the partition as that broker has it.
 That a high watermark of a follower is committed is I17; that what readers got is committed is I16. I96 is judged after
-each step of the clients. A reader whose follower is down or stands still must be elsewhere after BACK_SECONDS.
+each step of the clients. A reader whose follower is down or stands still must be elsewhere after BACK_SECONDS, and one
+that wants something of a broker asks it within NEGLECTED_SECONDS.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from tests.simulation.cluster.machine import Machine
 BACK_SECONDS = 5.0
 """A fetch waits for 0.5 s, and its broker is silent after 1 s more; the rest is for messages that come late."""
 
+NEGLECTED_SECONDS = 0.3
+"""A back-off's timer is due at once, and a loop that is late is late by less."""
+
 
 @dataclass(slots=True)
 class _Shown:
@@ -45,6 +49,8 @@ class ReaderInvariants:
         self._machines, self._broken = machines, broken
         self._shown: dict[ConsumerCore, dict[TopicPartition, _Shown]] = {}
         self._down_s: dict[int, float] = {}
+        self._neglected_s: dict[tuple[ConsumerCore, int], float] = {}
+        """Since when a consumer asks a broker nothing of which it wants something."""
         self.served = self.named = 0
         """Answers of followers with records, and answers that named a follower."""
 
@@ -113,8 +119,14 @@ class ReaderInvariants:
                 seen.end, seen.end_epoch = state.readable_end, state.readable_end_epoch
 
     def deep(self, now_s: float) -> None:
-        """No reader stays at a follower that hangs or is gone."""
+        """No reader stays at a follower that hangs or is gone, nor stands still."""
         self._shown = {core: shown for core, shown in self._shown.items() if not core.closed}
+        neglected = [(core, node) for core in self._shown for node in core.fetcher.neglected]
+        self._neglected_s = {key: self._neglected_s.get(key, now_s) for key in neglected}
+        for (core, node), since_s in self._neglected_s.items():
+            if now_s - since_s > NEGLECTED_SECONDS:
+                lasts_s = now_s - since_s
+                raise Violated(f"I96: {core.fetcher!r} wants something of node {node}; not asked for {lasts_s} s")
         for machine in self._machines:
             if is_down(machine):
                 self._down_s.setdefault(machine.config.node_id, now_s)
