@@ -13,11 +13,24 @@ from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import ApiError
 from tests.support.absence.kafka_calls import KafkaCalls, Refused
 from tests.support.absence.page import reference
-from tests.support.absence.stage import AWAY, KINDS, PRESENT, UNREGISTERED, BothProtocolsCluster, Kind, Stage
+from tests.support.absence.stage import (
+    AWAY,
+    FENCED,
+    KINDS,
+    PRESENT,
+    STOPPED,
+    UNREGISTERED,
+    BothProtocolsCluster,
+    Kind,
+    Stage,
+)
 from tests.support.absence.table import ACTS, DONE, LIMIT_SECONDS, PROTOCOLS, REFUSED, WAITS, outcome
+from tests.support.amount import at_night
 
 BACK_SECONDS = 30
 RECORDS = 3
+LIKE_GONE = (FENCED, STOPPED)
+"""The table has the same outcomes for them as for a broker that is dead and comes back with another disk."""
 
 
 async def tried(stage: Stage, act: Callable[[Stage], Awaitable[None]]) -> str:
@@ -68,7 +81,7 @@ def run(kind: Kind, story: Callable[[Stage], Awaitable[None]], seed: int = 1) ->
     cluster.memory.run(main())
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", at_night(KINDS, LIKE_GONE), ids=lambda kind: kind.name)
 def test_each_act_is_done_or_refused_as_the_table_says_by_both_protocols(kind: Kind) -> None:
     async def story(stage: Stage) -> None:
         await prepared(stage, kind)
