@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import errno
 import os
 import signal
@@ -37,9 +36,6 @@ from penstock.lazy_dataclass import dataclass
 STOP_SECONDS: Final = 3
 KEEP_ALIVE_SECONDS: Final = 30
 BACKLOG: Final = 128
-ARENAS_MAX: Final = 2
-M_ARENA_MAX: Final = -8
-"""The number of that setting in mallopt(3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,24 +121,9 @@ def serve_console(
     app: Starlette, listening: socket.socket, files: ServerFiles | None, on_ready: Callable[[], object]
 ) -> None:
     """Serves until a signal ends it. PenstockError where the certificate cannot be used."""
-    use_few_arenas()
     config = _config(app, files)
     on_ready()
     _Server(config, app.state.console, takes_signals=True).run(sockets=[listening])
-
-
-def use_few_arenas() -> bool:
-    """Lets all threads share few heaps of glibc, BEFORE most of them begin; True if it took the setting.
-
-    Answers come in gRPC's threads and are freed by the loop's. With a heap for each thread, which is usual, every one
-    keeps what it needed at its fullest moment. Elsewhere than with glibc, and where the environment has a setting of
-    its own, nothing is changed."""
-    if "MALLOC_ARENA_MAX" in os.environ or "GLIBC_TUNABLES" in os.environ:
-        return False
-    try:
-        return bool(ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS_MAX))
-    except (OSError, AttributeError, TypeError):  # no glibc
-        return False
 
 
 class ServingThread:

@@ -29,7 +29,6 @@ import httpx
 
 from penstock import Admin, AsyncProducer, TopicPartition
 from penstock.admin import NewTopic
-from penstock.console.serving import use_few_arenas
 from penstock.testing import Cluster
 from tests.support.console_server import serving_console
 
@@ -75,7 +74,6 @@ def main() -> None:
     options = parser.parse_args()
     step_ms = round(options.hour_minutes * 60_000 / STEPS)
     if options.as_console:
-        use_few_arenas()  # as `penstock console` does
         with serving_console(options.as_console, step_ms=step_ms) as url:
             print(url, flush=True)
             sys.stdin.read()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import socket
 from pathlib import Path
@@ -21,7 +20,7 @@ from penstock.cli.web_console import (
     settings_of,
     with_openid,
 )
-from penstock.console.serving import ServerFiles, listen, serve_console, use_few_arenas
+from penstock.console.serving import ServerFiles, listen, serve_console
 from penstock.console.settings import ConsoleSettings
 from penstock.errors import ConfigError, MissingDependencyError, PenstockError
 
@@ -145,11 +144,3 @@ def test_options_of_a_provider_that_do_not_go_together_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         openid_settings(issuer, client_id, None, wishes)
-
-
-def test_threads_share_few_heaps_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    assert use_few_arenas() is (platform.libc_ver()[0] == "glibc")
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "8")
-    assert use_few_arenas() is False
