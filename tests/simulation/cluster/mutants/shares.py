@@ -144,7 +144,7 @@ SHARES = (
         is_replicated=None,
         stories=flooded(
             FloodKind.HOLD,
-            connections=4,
+            connections=5,
             parties=6,
             stall_ms=30_000,
             seconds=12.0,
