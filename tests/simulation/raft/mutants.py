@@ -171,7 +171,10 @@ PATCHES: dict[str, tuple[_Patch, ...]] = {
 
 FIRST_SEED = {
     "vote_not_persisted": 78,
-    "older_epoch_committed_by_counting": 70,
+    "older_epoch_committed_by_counting": 95,
+    "rejoined_at_high_watermark": 14,
+    "rejoined_at_first_answer": 14,
+    "snapshot_installed_beside_the_log": 13,
     "leader_counts_itself_before_fsync": 20,
     "high_watermark_while_diverging": 550,
     "one_epoch_is_enough": 240,

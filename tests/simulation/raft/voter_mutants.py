@@ -111,7 +111,7 @@ NAMING_PATCHES: dict[str, tuple[tuple[Any, str, Any], ...]] = {
 }
 """Steps from static to dynamic that are half done: the histories of `NamingWorld` must notice them."""
 
-NAMING_FIRST_SEED: dict[str, int] = {"disks_named_that_nobody_said": 20}
+NAMING_FIRST_SEED: dict[str, int] = {"disks_named_that_nobody_said": 286}
 
 FIRST_SEED: dict[str, int] = {
     "votes_of_others_counted": 69,
