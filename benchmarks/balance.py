@@ -51,7 +51,7 @@ def skewed(partitions: int, brokers: int, racks: int, joining: int = 0, seed: in
 
 
 def spread_text(loads: tuple[BrokerLoad, ...]) -> str:
-    """By how much brokers differ: replicas, leaders, GB."""
+    """The differences between the brokers with most and least: replicas, leaders, GB."""
     replicas, leaders = spread(loads, lambda load: load.replicas), spread(loads, lambda load: load.leaders)
     return f"{replicas:,} / {leaders:,} / {spread(loads, lambda load: load.size_bytes) / 1e9:,.0f}"
 

@@ -147,7 +147,7 @@ def _goal(one: str, base: str, figure: str) -> float | None:
 
 
 def _figures(rows: Sequence[Row], system: str, work: Work, figure: str) -> dict[int, float]:
-    """By turn."""
+    """The figure of each turn."""
     return {
         row["turn"]: row[figure]
         for row in rows
