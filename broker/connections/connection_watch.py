@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor
 from functools import partial
@@ -33,7 +34,9 @@ NEWCOMERS = 16
 """The descriptors more than at the last look at which the next look is at once; fewer are enough where there may be too
 many connections."""
 BUSY_SHARE = 20
-"""Looking takes at most 1/20 of a core: with many connections there is more time between two looks."""
+"""Looking takes at most 1/20 of a core: with many connections there is more time between two looks. What counts is the
+looks' own processor time. A look that waits for a processor costs nobody anything, and one that rested for the time
+that it waited would leave a starved node's connections uncounted, which are what starves it."""
 
 
 class StreamsView(Protocol):
@@ -81,13 +84,16 @@ class ConnectionWatch:
         streams: StreamsView,
         clock: Clock,
         executor: Executor,
+        processor_seconds: Callable[[], float] = time.thread_time,
     ) -> None:
-        """Looking and cutting may take long, so they run in `executor`, which belongs to the caller."""
+        """Looking and cutting may take long, so they run in `executor`, which belongs to the caller.
+        `processor_seconds`: what the thread that asks has used of a processor."""
         self._listener = listener
         self._sockets = sockets
         self._guard = guard
         self._streams = streams
         self._clock, self._executor = clock, executor
+        self._processor_seconds, self._spent_seconds = processor_seconds, 0.0
         self._task: asyncio.Task[None] | None = None
         self._lines = ThrottledLines(clock.now_ms)
 
@@ -102,36 +108,54 @@ class ConnectionWatch:
     async def _run(self) -> None:
         glances, expected = 0, 0
         while True:
-            began_ms = self._clock.now_ms()
+            self._spent_seconds = 0.0
             try:
-                descriptors = self._sockets.descriptors()
+                descriptors = self._metered(self._sockets.descriptors)
                 glances += 1
                 if glances >= GLANCES_PER_LOOK or descriptors > expected:
                     await self.look()
                     glances, expected = 0, self._sockets.descriptors() + min(NEWCOMERS, self._guard.room())
             except OSError as error:  # no descriptor to look with: the next look may find one
                 _log.warning("%s: connections could not be counted: %s", self._listener, error)
-            await asyncio.sleep(max(GLANCE_SECONDS, BUSY_SHARE * (self._clock.now_ms() - began_ms) / 1000))
+            await asyncio.sleep(max(GLANCE_SECONDS, BUSY_SHARE * self._spent_seconds))
 
     async def look(self) -> None:
         """Look once."""
         began_ms = self._clock.now_ms()
-        connected = await self._in_thread(self._sockets.peers)
+        connected = await self._metered_in_thread(self._sockets.peers)
+        over, stalled = self._metered(partial(self._judged, connected, began_ms))
+        if not over and not stalled:
+            return
+        await self._metered_in_thread(partial(self._sockets.cut, over | stalled))
+        if over:
+            hosts = sorted({peer.host for peer in over})
+            self._tell("limit", f"cut {len(over)} connections above a limit, from {hosts_shown(hosts)}")
+        for peer in stalled:
+            self._tell("stalled", f"cut the connection of {peer.host}:{peer.port}: it does not read its answers")
+
+    def _judged(self, connected: Collection[Endpoint], began_ms: int) -> tuple[set[Endpoint], set[Endpoint]]:
+        """The connections above a limit, and those that do not read."""
         self._streams.looked(connected, began_ms)
         over = self._guard.look(
             connected, self._streams.peers_with_streams(), self._clock.now_ms(), self._streams.proven()
         )
         writing = self._streams.writing_since_ms()
         here = {peer: writing[peer] for peer in connected if peer in writing}
-        stalled = self._guard.stalled(here, self._clock.now_ms())
-        if not over and not stalled:
-            return
-        await self._in_thread(partial(self._sockets.cut, over | stalled))
-        if over:
-            hosts = sorted({peer.host for peer in over})
-            self._tell("limit", f"cut {len(over)} connections above a limit, from {hosts_shown(hosts)}")
-        for peer in stalled:
-            self._tell("stalled", f"cut the connection of {peer.host}:{peer.port}: it does not read its answers")
+        return over, self._guard.stalled(here, self._clock.now_ms())
+
+    def _metered(self, work: Callable[[], T]) -> T:
+        result, seconds = self._timed(work)
+        self._spent_seconds += seconds
+        return result
+
+    async def _metered_in_thread(self, work: Callable[[], T]) -> T:
+        result, seconds = await self._in_thread(partial(self._timed, work))
+        self._spent_seconds += seconds
+        return result
+
+    def _timed(self, work: Callable[[], T]) -> tuple[T, float]:
+        began = self._processor_seconds()
+        return work(), self._processor_seconds() - began
 
     def _tell(self, subject: str, text: str) -> None:
         if (more := self._lines.due(subject)) is not None:

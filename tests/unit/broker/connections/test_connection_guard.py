@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 import pytest
@@ -171,6 +172,39 @@ def test_a_connection_over_a_limit_is_cut_within_a_second(per_ip: int, together:
         await watch.stop()
 
     run_virtual(main())
+
+
+@pytest.mark.parametrize(("takes_processor", "looks"), [(False, range(15, 25)), (True, range(2, 4))])
+def test_a_look_that_waited_for_a_processor_is_not_rested_from_as_one_that_used_it(
+    takes_processor: bool, looks: range
+) -> None:
+    """Ten new connections come each 0.1 s and a look takes 0.5 s. Within 16 s that is a look each 0.75 s where it
+    waited, and one each 10.5 s where it worked."""
+
+    async def main() -> int:
+        sockets, asked = Sockets(), itertools.count()
+
+        async def slowly(work: Callable[[], Any]) -> Any:
+            await asyncio.sleep(0.25)
+            return work()
+
+        def processor_seconds() -> float:
+            """An eighth of a second more whenever it is asked, or nothing: half a second for a look's four pieces."""
+            return next(asked) / 8 if takes_processor else 0.0
+
+        guard = ConnectionGuard(3, 3, 60_000)
+        watch = ConnectionWatch(
+            "TEST", cast(Any, sockets), guard, NoStreams(), virtual_clock(), cast(Any, None), processor_seconds
+        )
+        watch._in_thread = slowly  # type: ignore[method-assign]
+        watch.start()
+        for number in range(1_600):
+            sockets.open.append(Endpoint("10.0.0.1", number))
+            await asyncio.sleep(0.01)
+        await watch.stop()
+        return len(set(sockets.cut_at.values()))
+
+    assert run_virtual(main()) in looks
 
 
 STRANGERS = [Endpoint(f"2001:db8::{number:x}", 1) for number in range(1, 101)]
