@@ -14,7 +14,11 @@ from tests.simulation.cluster.mutants.hunt import MUTANTS, hunt, named
 from tests.simulation.cluster.small_plan import small_plan
 from tests.support.amount import at_night
 
-QUICK = ("a leader counts itself before its flush", "a follower acknowledges before its flush")
+QUICK = (
+    "a leader counts itself before its flush",
+    "a follower acknowledges before its flush",
+    "voters change before the leader has committed in its epoch",
+)
 OTHERS = (
     "a request is complete before its partitions are",
     "acks=all waits for the leader alone",

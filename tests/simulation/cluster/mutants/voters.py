@@ -6,6 +6,7 @@ own members (tests/simulation/raft/voter_mutants.py): whole nodes come there too
 
 from __future__ import annotations
 
+from broker.quorum.voter_requests import VoterRequests
 from metadata.image import image_records
 from raft import core, validation
 from raft.driver.driver import RaftDriver
@@ -14,7 +15,7 @@ from raft.quorum_replicas import QuorumReplicas
 from raft.voter_changes import changed_voters
 from raft.voters import VoterSet
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import SNAPSHOTS_SOON, directed, late, with_parts
+from tests.simulation.cluster.mutants.stories import SNAPSHOTS_SOON, directed, with_parts
 from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Plan, Task
 from tests.simulation.cluster.voters.voter_plan import VoterPlan
 
@@ -61,16 +62,20 @@ REPLACED = tuple(
 another dies."""
 AT_ONCE = voting(operators=4, pause_s=0.05, sync_seconds=0.04)
 """Four operators, and slow disks."""
-ELECTIONS = voting(
-    Fault(1.0, Kind.KILL, 0, 1, 3.0, 0.5, Aim.CONTROLLER),
-    *(Fault(1.05, Kind.LATE_MESSAGE, node, 0, 0.5, late("FetchMetadata", is_answer=True)) for node in range(3)),
-    operators=12,
-    tellings=12,
-    pause_s=0.7,
-    roles=((True, True),) * 3 + ((False, True),) * 2,
+ELECTIONS = with_parts(
+    voting(
+        Fault(0.6, Kind.KILL, 0, 1, 5.0, 0.5, Aim.CONTROLLER),
+        *(Fault(0.65, Kind.SLOW_DISK, node, 0, 4.0, 0.05) for node in range(3)),
+        operators=12,
+        pause_s=1.5,
+        seconds=8.0,
+        roles=((True, True),) * 3 + ((False, True),) * 2,
+    ),
+    {"controller.quorum.election.timeout.ms": 600, "controller.quorum.fetch.timeout.ms": 1000},
 )
-"""Operators wait for a new leader, whose first record comes late to the only voter that is left beside it. Voters that
-are brokers, too, pass requests on before that is committed."""
+"""Operators wait for a new leader. The only voter that is left beside it has a slow disk: it fetches twice, some time
+apart, before it has the epoch's first record. Voters that are brokers, too, pass requests on as soon as they lead.
+"""
 ABSENT = voting(
     *(Fault(at_s, Kind.KILL, node, 0, 2.0, 0.5) for at_s, node in ((0.5, 3), (0.6, 4), (3.0, 3), (3.1, 4))),
     pause_s=0.1,
@@ -94,8 +99,13 @@ VOTERS = (
         (
             Edit(changed_voters, "if not view.has_committed:", "if False:"),
             Edit(RaftDriver.change_voters, "loop = self._leading()", "loop = self._started()"),
+            Edit(
+                VoterRequests.handle,
+                "if not self._raft.is_leader:",
+                "if self._raft.core is None or self._raft.core.leadership is None:",
+            ),
         ),
-        (Kind.KILL,),
+        (Kind.KILL, Kind.SLOW_DISK),
         is_replicated=None,
         stories=ELECTIONS,
     ),
