@@ -1,10 +1,11 @@
 """Keeps this controller's place among the voters of a dynamic quorum: it joins by itself, and tells its new address.
 
 With `controller.quorum.auto.join.enable` an observer that the leader counts as caught up asks to become a voter. Where
-a voter has its id and another directory id, which is its own former disk, it has that one removed first (KIP-1186). A
-voter whose address in the set is not the one that it advertises sends UpdateVoter (KIP-853). A voter that was removed
-while this process ran stays an observer until the next start: so an operator's command holds, and two nodes with one id
-do not remove each other for ever.
+a voter has its id and another directory id, that is its own former disk, and it has that one removed first (KIP-1186);
+unless that voter still fetches: then two nodes were given one id by mistake, and the voter stays. A voter whose address
+in the set is not the one that it advertises sends UpdateVoter (KIP-853). A voter that was removed while this process
+ran stays an observer until the next start: so an operator's command holds, and two nodes with one id do not remove each
+other for ever.
 
 `address_change` and `join_step` decide, and `VoterUpkeep` asks, one request at a time, with a back-off after errors. It
 begins at the first leader of a dynamic quorum; a static one has no such task. Not here: which change is possible
@@ -26,7 +27,7 @@ from broker.quorum.voter_requests import check_endpoints
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.addresses import is_loopback
 from penstock.backoff import Backoff
-from penstock.errors import ApiError, ConfigError, InvalidRequestError
+from penstock.errors import ApiError, ConfigError, DuplicateVoterError, InvalidRequestError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from penstock.messages.voters import (
     AddVoterRequest,
@@ -88,7 +89,8 @@ def address_change(own: Voter, voters: VoterSet) -> UpdateVoterRequest | None:
 
 
 def join_step(own: Voter, found: QuorumInfo, recent_ms: int) -> AddVoterRequest | RemoveVoterRequest | None:
-    """The next request of an observer that wants to be a voter, by what the leader knows; None: not now."""
+    """The next request of an observer that wants to be a voter, by what the leader knows; None: not now.
+    DuplicateVoterError where another process with its id is a voter, and fetched within `recent_ms`."""
     if not found.has_leader or not found.is_dynamic:
         return None
     caught_up_ms_ago = next(
@@ -102,6 +104,12 @@ def join_step(own: Voter, found: QuorumInfo, recent_ms: int) -> AddVoterRequest 
     if not 0 < caught_up_ms_ago <= recent_ms:
         return None
     former = next((one for one in found.voters if one.node_id == own.voter_id), None)
+    if former is not None and 0 <= former.last_fetch_ms_ago <= recent_ms:
+        raise DuplicateVoterError(
+            f"voter {own.voter_id} with directory id {former.directory_id} fetched {former.last_fetch_ms_ago} ms ago:"
+            f" unless that was this node before its disk was replaced, two nodes have the id {own.voter_id}; give this"
+            " one another"
+        )
     if former is not None:
         return RemoveVoterRequest(own.voter_id, former.directory_id)
     if len(found.voters) >= VOTERS_MAX:

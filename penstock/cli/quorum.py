@@ -37,6 +37,7 @@ from penstock.errors import (
 from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
+    from penstock.client.admin.admin import Admin
     from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
 
 DYNAMIC: Final = "dynamic: `penstock quorum add-voter` and `remove-voter` change them"
@@ -111,7 +112,7 @@ def add_voter(
     named = voter_of_config(config) if config else parse_voter(voter, needs_address=True)
     if dry_run:
         with patient_admin(bootstrap) as admin:
-            info = admin.describe_quorum()
+            info = _described(admin)
         if any(one.node_id == named.voter_id for one in info.voters):
             raise DuplicateVoterError(f"node {named.voter_id} is a voter already; remove it first")
         _require_dynamic(info)
@@ -143,7 +144,7 @@ def remove_voter(
     named = parse_voter(voter, needs_address=False)
     if dry_run or (sys.stdin.isatty() and not yes):
         with patient_admin(bootstrap) as admin:
-            left = _left_without(named, admin.describe_quorum())
+            left = _left_without(named, _described(admin, only_if_may_change=dry_run))
         if dry_run:
             _changed(named, "would be removed", as_json, done=False)
             return
@@ -173,7 +174,7 @@ def unregister(
     """
     if dry_run:
         with patient_admin(bootstrap) as admin:
-            info = admin.describe_quorum()
+            info = _described(admin)
         if any(one.node_id == controller_id for one in info.voters):
             raise PolicyViolationError(
                 f"controller {controller_id} is a voter; take its vote first (`penstock quorum remove-voter`)"
@@ -202,7 +203,7 @@ def make_dynamic(
     """
     if dry_run:
         with patient_admin(bootstrap) as admin:
-            info = admin.describe_quorum()
+            info = _described(admin)
         voters = [(one.node_id, one.directory_id or "not said yet", info.is_dynamic) for one in info.voters]
         print_rows(("node", "directory id", "dynamic"), voters, as_json)
         return
@@ -225,6 +226,14 @@ def _changed(voter: NamedVoter, what: str, as_json: bool, *, done: bool = True) 
         print_json(document if done else {**document, "dry_run": True})
     else:
         say(f"voter {voter} {what}")
+
+
+def _described(admin: Admin, *, only_if_may_change: bool = True) -> QuorumInfo:
+    """The quorum; AuthorizationFailedError for a caller that may not change it, as far as a leader can say that."""
+    info = admin.describe_quorum()
+    if only_if_may_change and info.has_leader:
+        admin.check_may_alter_cluster()
+    return info
 
 
 def _require_dynamic(info: QuorumInfo) -> None:

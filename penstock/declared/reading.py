@@ -52,6 +52,7 @@ OPERATIONS: Final = {one.value.lower(): one for one in Operation if one not in (
 _PERMISSIONS: Final = {one.value: one for one in (Permission.ALLOW, Permission.DENY)}
 _PATTERNS: Final = {one.value: one for one in (PatternType.LITERAL, PatternType.PREFIXED)}
 _OF_ACL: Final = ("principal", "operations", "permission", "host", "pattern", "cluster", *RESOURCES)
+_NAMED: Final = ("topics", "brokers", "users")
 _OF_ENTITY: Final = ("user", "client-id", "ip")
 
 
@@ -80,7 +81,7 @@ class _File:
         self._name = name
 
     def state(self, tables: dict[str, Any]) -> DeclaredState:
-        self._check_keys("", tables, ("topics", "brokers", "users", "acls", "quotas"))
+        self._check_keys("", tables, (*_NAMED, "acls", "quotas"))
         acls = [acl for at, one in self._items("acls", tables) for acl in self._acls(at, one)]
         quotas: dict[QuotaEntity, Mapping[str, float]] = {}
         for at, one in self._items("quotas", tables):
@@ -276,9 +277,12 @@ class _File:
             self._refuse(kind, f"has {count} entries; at most {THINGS_MAX} are allowed")
 
     def _check_keys(self, at: str, given: dict[str, Any], known: tuple[str, ...]) -> None:
-        for key in given:
+        for key, value in given.items():
             if key not in known:
                 where = f"{at}.{key}" if at else key
+                kind, _, name = where.partition(".")
+                if kind in _NAMED and isinstance(value, dict):
+                    self._refuse(where, f'unknown table; a name with dots has quotes, like [{kind}."{name}"]')
                 self._refuse(where, f"unknown key; known are {', '.join(known)}{did_you_mean(key, known)}")
 
     def _refuse(self, at: str, why: str) -> NoReturn:

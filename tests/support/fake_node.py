@@ -32,8 +32,8 @@ from penstock.errors import (
     UnsupportedVersionError,
     VoterNotFoundError,
 )
+from penstock.pb import acls_pb2, common_pb2, configs_pb2, elections_pb2, features_pb2, log_dirs_pb2, voters_pb2
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import common_pb2, configs_pb2, elections_pb2, features_pb2, log_dirs_pb2, voters_pb2
 from penstock.types import NO_OFFSET, LeaderHint, TopicPartition
 from penstock.wire.error_message import error_to_message
 from tests.support.fake_groups import GROUP_APIS
@@ -485,6 +485,10 @@ class FakeNode:
         for node_id in sorted(self._cluster.observers_away):
             answer.observers.add(node_id=node_id, log_end_offset=-1, last_fetch_ms_ago=-1)
         return answer
+
+    def CreateAcls(self, request: Any) -> Any:
+        """Everybody may change the cluster."""
+        return acls_pb2.CreateAclsResponse(metadata_offset=self._cluster.metadata_offset)
 
     def AddVoter(self, request: Any) -> Any:
         cluster, answer = self._cluster, voters_pb2.AddVoterResponse(metadata_offset=self._cluster.metadata_offset)

@@ -12,6 +12,7 @@ import pytest
 from penstock.cli import quorum
 from penstock.errors import (
     ApiError,
+    ClusterAuthorizationFailedError,
     ControllerIdNotRegisteredError,
     DuplicateVoterError,
     InvalidRequestError,
@@ -39,21 +40,27 @@ LEADERLESS = replace(INFO, voters=(), observers=(), is_dynamic=False, only_own_v
 class FakeAdmin:
     """Describes the quorum, and can change nothing."""
 
-    def __init__(self, info: QuorumInfo) -> None:
-        self._info = info
+    def __init__(self, info: QuorumInfo, *, may_alter: bool = True) -> None:
+        self._info, self._may_alter = info, may_alter
 
     def describe_quorum(self) -> QuorumInfo:
         return self._info
 
+    def check_may_alter_cluster(self) -> None:
+        if not self._info.has_leader:
+            raise AssertionError("nobody answers that")
+        if not self._may_alter:
+            raise ClusterAuthorizationFailedError("User:guest lacks ALTER on the cluster")
+
 
 @pytest.fixture
-def knows(monkeypatch: pytest.MonkeyPatch) -> Callable[[QuorumInfo], None]:
+def knows(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Has the commands ask a quorum of this description."""
 
-    def given(info: QuorumInfo) -> None:
+    def given(info: QuorumInfo, *, may_alter: bool = True) -> None:
         @contextmanager
         def admin(bootstrap: str) -> Iterator[FakeAdmin]:
-            yield FakeAdmin(info)
+            yield FakeAdmin(info, may_alter=may_alter)
 
         monkeypatch.setattr(quorum, "patient_admin", admin)
 
@@ -86,11 +93,28 @@ def unregister(node_id: int) -> None:
     ],
 )
 def test_a_dry_run_is_refused_where_the_change_would_be(
-    knows: Callable[[QuorumInfo], None], info: QuorumInfo, act: Callable[[Any], None], of: object, error: type[ApiError]
+    knows: Callable[..., None], info: QuorumInfo, act: Callable[[Any], None], of: object, error: type[ApiError]
 ) -> None:
     knows(info)
     with pytest.raises(error):
         act(of)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: add(f"4@h:1:{NEW}"),
+        lambda: remove(f"2:{DISKS[2]}"),
+        lambda: unregister(4),
+        lambda: quorum.make_dynamic(dry_run=True),
+    ],
+)
+def test_a_dry_run_is_refused_to_a_caller_that_may_not_change_the_quorum(
+    knows: Callable[..., None], act: Callable[[], None]
+) -> None:
+    knows(INFO, may_alter=False)
+    with pytest.raises(ClusterAuthorizationFailedError):
+        act()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +126,7 @@ def test_a_dry_run_is_refused_where_the_change_would_be(
     ],
 )
 def test_a_dry_run_says_what_would_be_done(
-    knows: Callable[[QuorumInfo], None],
+    knows: Callable[..., None],
     capsys: pytest.CaptureFixture[str],
     act: Callable[[Any], None],
     of: object,

@@ -16,7 +16,7 @@ import pytest
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.voter_requests import VoterRequests
 from broker.quorum.voter_upkeep import VoterUpkeep, address_change, join_step
-from penstock.errors import ConfigError, NotControllerError, RequestTimedOutError
+from penstock.errors import ConfigError, DuplicateVoterError, NotControllerError, RequestTimedOutError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
 from penstock.messages.voters import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from penstock.types import Endpoint, ListenerEndpoint
@@ -33,8 +33,9 @@ def at(host: str, port: int = 9193) -> tuple[ListenerEndpoint, ...]:
     return (ListenerEndpoint("CONTROLLER", Endpoint(host, port)),)
 
 
-def replica(node_id: int, caught_up_ms_ago: int = 5, disk: str = "") -> QuorumReplicaInfo:
-    return QuorumReplicaInfo(node_id, 9, 1, caught_up_ms_ago, disk or disk_of(node_id), endpoints_of(node_id))
+def replica(node_id: int, caught_up_ms_ago: int = 5, disk: str = "", fetched_ms_ago: int = 1) -> QuorumReplicaInfo:
+    found = disk or disk_of(node_id)
+    return QuorumReplicaInfo(node_id, 9, fetched_ms_ago, caught_up_ms_ago, found, endpoints_of(node_id))
 
 
 def seen(*, observer: QuorumReplicaInfo | None = None, voters: tuple[int, ...] = (1, 2, 3), **more: Any) -> QuorumInfo:
@@ -65,11 +66,19 @@ def test_it_asks_for_nothing_while_that_could_not_be(found: QuorumInfo) -> None:
     assert join_step(OWN, found, RECENT_MS) is None
 
 
-def test_the_voter_on_its_former_disk_is_removed_first_and_not_before_it_has_caught_up() -> None:
-    former = replica(4, disk=disk_of(4, number=9))
+@pytest.mark.parametrize("fetched_ms_ago", [-1, RECENT_MS + 1])
+def test_the_voter_on_its_former_disk_is_removed_first_and_not_before_it_has_caught_up(fetched_ms_ago: int) -> None:
+    former = replica(4, disk=disk_of(4, number=9), fetched_ms_ago=fetched_ms_ago)
     found = replace(seen(), voters=(*seen().voters, former))
     assert join_step(OWN, found, RECENT_MS) == RemoveVoterRequest(4, disk_of(4, number=9))
     assert join_step(OWN, replace(found, observers=(replica(4, caught_up_ms_ago=0),)), RECENT_MS) is None
+
+
+@pytest.mark.parametrize("fetched_ms_ago", [0, RECENT_MS])
+def test_a_voter_with_its_id_that_still_fetches_is_another_node_and_stays(fetched_ms_ago: int) -> None:
+    other = replica(4, disk=disk_of(4, number=9), fetched_ms_ago=fetched_ms_ago)
+    with pytest.raises(DuplicateVoterError, match="two nodes have the id 4; give this one another"):
+        join_step(OWN, replace(seen(), voters=(*seen().voters, other)), RECENT_MS)
 
 
 def test_a_voter_at_another_address_tells_it_and_at_the_same_one_says_nothing() -> None:
@@ -118,7 +127,7 @@ class Channel:
                 QuorumReplicaInfo(
                     one.replica_id,
                     one.log_end_offset,
-                    one.last_fetch_ms_ago or 0,
+                    -1 if one.last_fetch_ms_ago is None else one.last_fetch_ms_ago,
                     0 if one.last_caught_up_ms_ago is None else max(1, one.last_caught_up_ms_ago),
                     one.directory_id,
                     one.endpoints,

@@ -90,6 +90,8 @@ def test_a_file_says_topics_configurations_users_acls_and_quotas() -> None:
     ("text", "words"),
     [
         ("[topics.t]\npartitons = 1", r"f.toml: topics.t.partitons: unknown key; .* did you mean 'partitions'"),
+        ("[topics.my.orders]", r"f.toml: topics.my.orders: unknown table; .* like \[topics.\"my.orders\"\]"),
+        ("[[acls]]\n[acls.topic.t]", r"f.toml: acls\[1\].topic: a table must be a text in quotes"),
         ("[topic.t]", r"f.toml: topic: unknown key; .* did you mean 'topics'"),
         ("topics = 1", "topics: must be tables"),
         ("[topics]\nt = 1", r"topics.t: must be a table: \[topics.t\]"),
