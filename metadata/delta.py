@@ -175,7 +175,10 @@ class MetadataDelta:
         if not self._configs:
             return self.image.configs
         configs = {**self.image.configs, **self._configs}
-        return {resource: config for resource, config in configs.items() if config}
+        for resource, config in self._configs.items():
+            if not config:
+                del configs[resource]
+        return configs
 
     # -- tables --------------------------------------------------------------------------------------------------------
 
