@@ -100,7 +100,7 @@ class MetadataImage:
         return self.brokers.get(broker_id)
 
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
-        """True unless the log dir of the broker's replica has failed. Nothing else is asked of the broker."""
+        """True if the broker is registered, fenced or not, and its replica's log dir is online."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_online(partition.directory_of(broker_id))
 

@@ -75,8 +75,8 @@ class Following:
         self._snapshot = None
 
     def ask_around(self) -> None:
-        """One question to a node that may know the leader: of a voter that waits for votes, and whose log may name only
-        voters that are gone."""
+        """Asks another voter or bootstrap server who leads: for a voter that waits for votes, and whose log may name
+        only voters that are gone."""
         if (asked := self._another_node()) != NO_LEADER:
             self._shared.outbox.ask(asked, self._request(0))
 

@@ -1,6 +1,6 @@
 """Fetch: for consumers up to the high watermark, here or at a follower (KIP-392), for followers up to the log end.
 
-Checks the fetcher, then hands the request to the stream's session (fetch_session.py), which answers now or parks it. A
+Checks the fetcher, then hands the request to its fetch session (fetch_session.py), which answers now or parks it. A
 follower must be a registered broker of this cluster and send its registered broker epoch, because its fetch offset
 counts as an acknowledgement. `leader/follower_fetch.py` checks that it is a replica of the partition.
 """
@@ -24,7 +24,7 @@ from penstock.types import CONSUMER_REPLICA_ID
 
 
 class FetchApi:
-    """Handles fetch requests; `request.session` is the stream's session."""
+    """Handles fetch requests; `request.session` is its fetch session."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class FetchApi:
             raise InvalidRequestError(f"rack_id has {len(body.rack_id)} characters; at most {RACK_LENGTH_MAX}")
         session = request.session
         if not isinstance(session, FetchSession):
-            raise InvalidRequestError("a fetch must come on a fetch stream")
+            raise InvalidRequestError("a fetch must have a fetch session")
         if body.replica_id != CONSUMER_REPLICA_ID:
             self._check_replica(body)
             self._fetched(body.replica_id, body.serves_consumers)

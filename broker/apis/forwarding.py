@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from broker.apis.router import Handle
-from broker.coordination.memory_shares import MemoryShares
+from broker.coordination.memory_shares import PartyShares
 from broker.network.failed_requests import FailRequest
 from broker.network.parties import party_of
 from broker.network.request_channel import Request
@@ -40,7 +40,7 @@ class ForwardedRequests:
         self._channel, self._loader, self._fail = channel, loader, fail
         self._tasks: dict[asyncio.Task[None], tuple[str, Coroutine[Any, Any, object]]] = {}
         """The tasks under way, with the party of each, and the answer that it waits for."""
-        self._shares = MemoryShares(FORWARDED_MAX)
+        self._shares = PartyShares(FORWARDED_MAX)
 
     def ask(
         self, api: Api[Any, Any], request: Request, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]

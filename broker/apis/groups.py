@@ -38,7 +38,7 @@ def _of_one_group(parts: ApiParts) -> Handle:
     return handle
 
 
-def _may_remove(parts: ApiParts) -> Handle:
+def _of_one_group_audited(parts: ApiParts) -> Handle:
     """A request that may take a member out of its group, or its place in it: an act where the member is another's."""
     groups, audit_request = parts.groups, parts.audit_request
 
@@ -60,12 +60,15 @@ _READS_UNTIL_ANSWERED: Final = whole_until_answered(rules.reads_group)
 SERVED: Final = (
     Served(api=rows.FIND_COORDINATOR, rule=rules.find_coordinator_rule, make=_find),
     Served(
-        api=rows.CONSUMER_GROUP_HEARTBEAT, rule=rules.consumer_heartbeat_rule, make=_may_remove, judged_in_parts=True
+        api=rows.CONSUMER_GROUP_HEARTBEAT,
+        rule=rules.consumer_heartbeat_rule,
+        make=_of_one_group_audited,
+        judged_in_parts=True,
     ),
-    Served(api=rows.JOIN_GROUP, rule=_READS_UNTIL_ANSWERED, make=_may_remove, judged_in_parts=True),
+    Served(api=rows.JOIN_GROUP, rule=_READS_UNTIL_ANSWERED, make=_of_one_group_audited, judged_in_parts=True),
     Served(api=rows.SYNC_GROUP, rule=_READS_UNTIL_ANSWERED, make=_of_one_group, judged_in_parts=True),
     Served(api=rows.HEARTBEAT, rule=_READS, make=_of_one_group),
-    Served(api=rows.LEAVE_GROUP, rule=_READS, make=_may_remove, audited_often=True),
+    Served(api=rows.LEAVE_GROUP, rule=_READS, make=_of_one_group_audited, audited_often=True),
     Served(api=rows.OFFSET_COMMIT, rule=rules.offset_commit_rule, make=_of_one_group, audited_often=True),
     Served(api=rows.OFFSET_DELETE, rule=rules.offset_delete_rule, make=_of_one_group),
     Served(api=rows.OFFSET_FETCH, rule=rules.offset_fetch_rule, make=_of_many_groups),

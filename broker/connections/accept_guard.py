@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.connections.listener_limits import ListenerLimits
-from broker.connections.shared_connections import Count, CreationRate, SharedWith, allowed_here
+from broker.connections.shared_connections import CreationRate, ListenerConnections, SharedWith, allowed_here
 from penstock.addresses import network_of
 from penstock.types import Endpoint
 
@@ -101,8 +101,8 @@ class AcceptGuard:
             del self._networks[network]
         self._shared.note(self._count())
 
-    def _count(self) -> Count:
-        return Count(self._others.count, self._proven.count)
+    def _count(self) -> ListenerConnections:
+        return ListenerConnections(self._others.count, self._proven.count)
 
     def stalled(self, writing_since_ms: Mapping[Endpoint, int], now_ms: int) -> set[Endpoint]:
         """The connections whose answer has been under way for too long, and moved by no byte."""

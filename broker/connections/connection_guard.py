@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
 from typing import Final, TypeAlias
 
-from broker.connections.shared_connections import Count, CreationRate, SharedWith, allowed_here
+from broker.connections.shared_connections import CreationRate, ListenerConnections, SharedWith, allowed_here
 from penstock.addresses import network_of
 from penstock.metric_fields import counter, gauge, measured
 from penstock.types import Endpoint
@@ -173,9 +173,9 @@ def _split(peers: Iterable[Endpoint], proven: Mapping[Endpoint, str]) -> tuple[l
     return others, parties
 
 
-def _count(peers: Collection[Endpoint], proven: Mapping[Endpoint, str]) -> Count:
+def _count(peers: Collection[Endpoint], proven: Mapping[Endpoint, str]) -> ListenerConnections:
     of_proven = sum(peer in proven for peer in peers)
-    return Count(len(peers) - of_proven, of_proven)
+    return ListenerConnections(len(peers) - of_proven, of_proven)
 
 
 def _by(

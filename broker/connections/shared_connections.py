@@ -20,7 +20,7 @@ OTHERS_SHARE: Final = 4
 """A quarter of the connections is kept for callers that have still to log in, as far as there are such."""
 
 
-class Count(NamedTuple):
+class ListenerConnections(NamedTuple):
     """The connections of a listener."""
 
     others: int
@@ -61,13 +61,13 @@ class SharedConnections:
     def __init__(self, connections_max: int, rate: CreationRate) -> None:
         self.connections_max = connections_max
         self.rate = rate
-        self._open: dict[str, Count] = {}
+        self._open: dict[str, ListenerConnections] = {}
 
     def of(self, listener: str) -> SharedWith:
         """The part of one listener."""
         return SharedWith(self, listener)
 
-    def allowed(self, listener: str, count: Count) -> Count:
+    def allowed(self, listener: str, count: ListenerConnections) -> ListenerConnections:
         """How many of these connections the listener may keep."""
         return allowed_of(count, {**self._open, listener: count}.values(), self.connections_max)
 
@@ -75,7 +75,7 @@ class SharedConnections:
         """How many more there may be of all listeners together; below 0 when there are too many."""
         return self.connections_max - sum(count.total for count in self._open.values())
 
-    def note(self, listener: str, count: Count) -> None:
+    def note(self, listener: str, count: ListenerConnections) -> None:
         """Notes how many connections the listener has now."""
         self._open[listener] = count
 
@@ -92,7 +92,7 @@ class SharedWith:
         self.rate = shared.rate
         self.connections_max = shared.connections_max
 
-    def allowed(self, count: Count) -> Count:
+    def allowed(self, count: ListenerConnections) -> ListenerConnections:
         """How many of these connections it may keep."""
         return self._shared.allowed(self._listener, count)
 
@@ -100,14 +100,16 @@ class SharedWith:
         """How many more there may be, of all listeners together."""
         return self._shared.room()
 
-    def note(self, count: Count) -> None:
+    def note(self, count: ListenerConnections) -> None:
         self._shared.note(self._listener, count)
 
     def __repr__(self) -> str:
         return f"SharedWith({self._listener}, {self._shared!r})"
 
 
-def allowed_of(own: Count, everybodys: Collection[Count], count_max: int) -> Count:
+def allowed_of(
+    own: ListenerConnections, everybodys: Collection[ListenerConnections], count_max: int
+) -> ListenerConnections:
     """The part of one listener's connections that it may keep where all listeners together may have `count_max`.
     `everybodys` has its own, too."""
     kept_for_others = min(sum(count.others for count in everybodys), count_max // OTHERS_SHARE)
@@ -115,16 +117,16 @@ def allowed_of(own: Count, everybodys: Collection[Count], count_max: int) -> Cou
     others_max = count_max - min(sum(count.proven for count in everybodys), proven_max)
     others = _level((count.others for count in everybodys), others_max)
     proven = _level((count.proven for count in everybodys), proven_max)
-    return Count(min(own.others, others), min(own.proven, proven))
+    return ListenerConnections(min(own.others, others), min(own.proven, proven))
 
 
-def allowed_here(own: Count, count_max: int, shared: SharedWith | None) -> Count:
+def allowed_here(own: ListenerConnections, count_max: int, shared: SharedWith | None) -> ListenerConnections:
     """How many of its connections a listener may keep by its own limit, and by the shared one."""
     alone = allowed_of(own, (own,), count_max)
     if shared is None:
         return alone
     together = shared.allowed(own)
-    return Count(min(alone.others, together.others), min(alone.proven, together.proven))
+    return ListenerConnections(min(alone.others, together.others), min(alone.proven, together.proven))
 
 
 def _level(sizes: Iterable[int], count_max: int) -> int:

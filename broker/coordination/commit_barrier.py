@@ -3,7 +3,7 @@
 One waiter of the partition for all answers of a tick. If the commit fails, or takes longer than `timeout_ms`, they get
 an error instead, and nobody knows whether their records will be committed. So do errors, which were decided on what may
 never be committed: a member or producer that is told it is fenced ends for good. They get one, too, if this broker may
-be deposed by then: the lease is looked at last, AFTER the commit. Not here: the appends (led_shard.py).
+be deposed by then: the lease is looked at last, AFTER the commit. Not here: the appends (shard_log.py).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, MemoryShares
+from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, PartyShares
 from penstock.errors import ApiError
 
 Grown = Callable[[str, int], None]
@@ -60,7 +60,7 @@ class _Unit:
 class HeldMemory:
     """One kind of state of one shard. See the module."""
 
-    def __init__(self, shares: MemoryShares) -> None:
+    def __init__(self, shares: PartyShares) -> None:
         self._shares = shares
         self._units: dict[str, _Unit] = {}
         self.bytes = 0

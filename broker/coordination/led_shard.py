@@ -13,8 +13,8 @@ timers wait. If the log may not be written (the ISR is too small), a turn that w
 changed anything, and timers wait.
 
 Invariant: the core's state is what the log says, in the leader epoch of this lead. Where that is not certain, the core
-is thrown away and the log loaded again. Not here: which partition holds what (groups/coordinator/,
-transactions/coordinator/).
+is thrown away and the log loaded again. Not here: which partition holds an id
+(state_topic.py).
 """
 
 from __future__ import annotations

@@ -34,8 +34,9 @@ class PartyMemory(NamedTuple):
     bytes: int
 
 
-class MemoryShares:
-    """The bytes of one kind of state, over all shards of a coordinator. Changed on the event loop."""
+class PartyShares:
+    """How much each party holds of one thing: bytes of state over all shards of a coordinator, or requests that wait.
+    Changed on the event loop."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -66,7 +67,7 @@ class MemoryShares:
         return nlargest(count, rows, key=lambda row: row.bytes)
 
     def __repr__(self) -> str:
-        return f"MemoryShares({self.used} of {self.bytes_max}, {len(self._held)} parties)"
+        return f"PartyShares({self.used} of {self.bytes_max}, {len(self._held)} parties)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class CoordinatorMemory:
 
     def __init__(self, bytes_max: int, words: MemoryWords) -> None:
         self._words = words
-        self.lasting, self.passing = MemoryShares(bytes_max), MemoryShares(bytes_max)
+        self.lasting, self.passing = PartyShares(bytes_max), PartyShares(bytes_max)
 
     @property
     def bytes_max(self) -> int:
@@ -122,7 +123,7 @@ class CoordinatorMemory:
             return None
         return self._words.passing_error(self._fact(self.passing, party, by) + self._words.passing_remedy)
 
-    def _fact(self, shares: MemoryShares, party: str, by: int) -> str:
+    def _fact(self, shares: PartyShares, party: str, by: int) -> str:
         shares.refusals += 1
         words = self._words
         return (

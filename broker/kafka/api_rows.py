@@ -47,7 +47,7 @@ from broker.kafka.apis.groups import (
 )
 from broker.kafka.apis.groups import listing as groups
 from broker.kafka.apis.reading import fetch, list_offsets, offset_for_leader_epoch
-from broker.kafka.apis.transactions import add_partitions, ending
+from broker.kafka.apis.transactions import add_partitions, end_txn
 from broker.kafka.apis.transactions import listing as transactions
 from broker.kafka.apis.transactions import offset_commit as transactional_commit
 from broker.kafka.parts import PlanParts
@@ -72,7 +72,7 @@ _OTHERS: Final[tuple[ServedRow, ...]] = (
     *consumer_members.SERVED,
     *groups.SERVED,
     *add_partitions.SERVED,
-    *ending.SERVED,
+    *end_txn.SERVED,
     *transactional_commit.SERVED,
     *transactions.SERVED,
     *create_topics.SERVED,

@@ -136,7 +136,7 @@ class ConnectionLoop(Generic[Raw, Message]):
         self._muted_until_ns = 0
         """Nothing is read before, because the client has used its quota up (KIP-219)."""
         self.writing_since_ns: int | None = None
-        """The time before which nothing is read, because the client has used its quota up (KIP-219)."""
+        """The time since which an answer is being written; None while none is."""
 
     async def run(self, turn: Turn | None = None) -> None:
         """Ends when the other side sends no more and has its answers; raises what ended it before. `turn` is waited for

@@ -14,7 +14,7 @@ from penstock.types import TopicPartition
 
 
 class Session(Protocol):
-    """The state of a fetch stream, as long as it lives: the request path finds it as its requests' context."""
+    """The state of a fetch session, as long as it lives: the request path finds it as its requests' context."""
 
     def close(self) -> None: ...
 

@@ -1,9 +1,8 @@
 """The bounded queue between the listeners and the handlers, and the life of one request on its way through.
 
 A listener turns what came over a connection into a `Request` and waits for room (`queued.max.requests`); a handler
-takes it out, an API answers it at once or parks it in a purgatory, and `Request.complete` hands the answer to the
-connection's processor. Nothing here knows gRPC, an API, or a log. Source: Kafka's `RequestChannel` and its request
-metrics.
+takes it out, an API answers it at once or parks it in a purgatory, and `Request.complete` hands the answer to its
+sink. Nothing here knows gRPC, an API, or a log. Source: Kafka's `RequestChannel` and its request metrics.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ would hold up the producers of all others."""
 
 
 class ResponseSink(Protocol):
-    """Takes an answer: the processor of the connection that sent the request."""
+    """Takes an answer: a connection's processor, the plan of a request by Kafka's protocol, a gRPC call, or a call
+    within this node (broker_calls.py)."""
 
     def response_ready(self, request: Request) -> None:
         """The request has its response; called once, on the loop."""

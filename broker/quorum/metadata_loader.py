@@ -1,6 +1,6 @@
 """Turns what the quorum has committed into images, and tells the publishers what changed.
 
-raft driver ──committed batches──► MetadataLoader ──image, delta──► publishers (this broker's replicas)
+raft driver ──committed batches──► MetadataLoader ──image, delta──► publishers (replicas, quotas and others)
 
 Every node runs one, controller or not, over the same bytes: so the image at offset N is the same everywhere (I8). A
 record that cannot be replayed stops the node: guessing would fork the metadata. So does a feature level that the node

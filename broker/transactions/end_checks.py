@@ -66,7 +66,7 @@ def check_end(found: TransactionMetadata | None, request: EndTxnRequest) -> Tran
 
 
 def _is_next(found: TransactionMetadata, request: EndTxnRequest) -> bool:
-    """True if the request is of the producer that is the newest, or will be when the last transaction is whole."""
+    """True if the request is of the producer that is the newest, or will be when the last transaction is complete."""
     if found.next_producer_id >= 0:
         return (request.producer_id, request.producer_epoch) == (found.next_producer_id, 0)
     is_newest = (request.producer_id, request.producer_epoch) == (found.producer_id, found.producer_epoch)

@@ -1,4 +1,4 @@
-"""The end of a transaction: decided once, told to its partitions, and then whole.
+"""The end of a transaction: decided once, told to its partitions, and then complete.
 
     EndTxn of its producer      in both versions; one that is repeated gets the same answer again
     its time-out                an abort with an epoch above the producer's, which may abort too, and go on
@@ -170,7 +170,7 @@ class TransactionEnding:
         turn.answer(ticket, None)
 
     def _prepared(self, of: MarkersWritten | SendMarkersAgain) -> TransactionMetadata | None:
-        """The transaction that is meant; None if it is whole by now."""
+        """The transaction that is meant; None if it is complete by now."""
         found = self._held.by_id.get(of.transactional_id)
         if found is None or not found.is_prepared:
             return None
@@ -182,7 +182,7 @@ class TransactionEnding:
     def _prepare(
         self, turn: Turn, transaction: TransactionMetadata, is_committed: bool, epoch: int, **changes: Any
     ) -> TransactionMetadata:
-        """The decision; whole at once if no partition must hear of it."""
+        """The decision; complete at once if no partition must hear of it."""
         if not transaction.partitions:
             ended = transaction._replace(producer_epoch=epoch, start_ms=turn.wall_ms, **changes)
             self._complete(turn, ended, TransactionState.COMPLETE_ABORT)

@@ -107,7 +107,7 @@ class TransactionsPartitions:
     def _waits(
         self, turn: Turn, transactional_id: str, producer_id: int, ticket: Ticket, again: Callable[[Turn], None]
     ) -> bool:
-        """True if the request is decided when the last transaction is whole."""
+        """True if the request is decided when the last transaction is complete."""
         is_being_ended = _is_being_ended(self._held.by_id.get(transactional_id), producer_id)
         return is_being_ended and self._waiting.wait(turn, transactional_id, ticket, again)
 

@@ -170,7 +170,7 @@ def _is_repeated(found: TransactionMetadata, request: InitProducerIdRequest) -> 
 
 
 def _of_prepared(found: TransactionMetadata) -> tuple[tuple[int, int], ...]:
-    """The producers that may go on when the end of this transaction is whole: by the epoch that it had, by that of the
+    """The producers that may go on when this transaction is complete: by the epoch that it had, by that of the
     markers, and by its next id."""
     return (
         (found.producer_id, found.producer_epoch),

@@ -41,7 +41,7 @@ class TransactionMetadata(NamedTuple):
     partitions: frozenset[TopicPartition] = frozenset()
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
-    """The producer goes on with this id when the end is whole; -1 where it keeps its own."""
+    """The producer goes on with this id when the end is complete; -1 where it keeps its own."""
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     version: int = VERSION_1
     """The transaction version of the producer, as far as it is known."""

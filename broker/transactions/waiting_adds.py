@@ -51,7 +51,7 @@ class WaitingAdds:
         return True
 
     def ended(self, turn: Turn, transactional_id: str) -> None:
-        """The last transaction of the id is whole, by this turn."""
+        """The last transaction of the id is complete, by this turn."""
         if transactional_id in self._of_id:
             self._timers.cancel(_name(transactional_id))
             self._time_up(transactional_id, turn)

@@ -1,6 +1,6 @@
 """The active controller of the cluster: one state, and one method for each decision.
 
-The driver calls a decision, replays every record of its result, proposes them as one batch, and answers when they are
+The driver calls a decision, proposes the records of its result as one batch, replays them, and answers when they are
 committed; one decision at a time. A decision changes nothing but soft state: sessions, and how far the balances of
 leaders and replicas are. A refused request raises its error, or carries it in the item concerned. Nothing here waits,
 writes or reads a clock: `now_ms` is an argument.
@@ -157,7 +157,7 @@ class Controller:
         return self._state.find_broker(broker_id)
 
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
-        """True unless the log dir of the broker's replica has failed."""
+        """True if the broker is registered, fenced or not, and its replica's log dir is online."""
         return self._state.replica_is_online(broker_id, partition)
 
     def register_broker(
@@ -256,7 +256,7 @@ class Controller:
         return alter_user_scram_credentials(self._context, request)
 
     def bootstrap_users(self, users: Sequence[UserScramCredentialRecord]) -> ControllerResult[tuple[str, ...]]:
-        """The first decision of a controller: the users that a new cluster begins with."""
+        """The users that a new cluster begins with, decided once its first levels are."""
         return bootstrap_users(self._context, users)
 
     def create_acls(self, request: CreateAclsRequest, now_ms: int) -> ControllerResult[CreateAclsResponse]:

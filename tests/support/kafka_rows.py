@@ -31,7 +31,7 @@ from broker.kafka.apis.groups import (
     offset_fetch,
 )
 from broker.kafka.apis.reading import fetch, list_offsets, offset_for_leader_epoch
-from broker.kafka.apis.transactions import add_partitions, ending
+from broker.kafka.apis.transactions import add_partitions, end_txn
 from broker.kafka.apis.transactions import listing as transactions
 from broker.kafka.apis.transactions import offset_commit as transactional_commit
 from broker.kafka.parts import PlanParts
@@ -62,7 +62,7 @@ GROUPS = (
     offset_delete,
 )
 READING = (fetch, list_offsets, offset_for_leader_epoch)
-TRANSACTIONS = (add_partitions, ending, transactional_commit, transactions)
+TRANSACTIONS = (add_partitions, end_txn, transactional_commit, transactions)
 AUTHENTICATION = (sasl, users, delegation_tokens)
 ACLS = (acls,)
 

@@ -170,7 +170,7 @@ class ColdFetches:
                 reading.lease.release()
 
     def close(self) -> None:
-        """The stream is gone; reads that are under way are counted until they end."""
+        """The session is over; reads that are under way are counted until they end."""
         self._drop_all()
 
     def __repr__(self) -> str:

@@ -61,7 +61,7 @@ CountOut = Callable[[Sequence[PartitionFetchResult], int, bool], None]
 
 @dataclass(frozen=True, slots=True)
 class SessionMemory:
-    """The stream's accounts: for answers that are built and not yet written, and for what the session remembers."""
+    """The session's accounts: for answers that are built and not yet written, and for what the session remembers."""
 
     answers: Account
     session: Account
@@ -120,7 +120,7 @@ class FetchSession:
 
     @property
     def is_replica(self) -> bool:
-        """True if the stream is a follower's."""
+        """True if the session is a follower's."""
         return self.partitions.is_replica
 
     # -- a request comes -----------------------------------------------------------------------------------------------

@@ -145,7 +145,8 @@ class SessionReads:
         return source, leading
 
     def _note_behind(self, watched: WatchedPartition, source: Partition, position: OffsetAndEpoch) -> None:
-        """Raises OffsetNotAvailableError if the consumer is to go on at the leader."""
+        """Notes since when the consumer is ahead of this follower's high watermark. OffsetNotAvailableError if it is to
+        go on at the leader."""
         now_ms, since_ms = self._clock.now_ms(), watched.behind_since_ms
         behind_ms = 0 if since_ms is None else now_ms - since_ms
         if not watched.is_followed or not is_behind(source, position, behind_ms):

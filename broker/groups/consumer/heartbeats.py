@@ -36,6 +36,8 @@ from penstock.messages.groups.consumer_protocol import (
 
 
 class Heartbeats:
+    """Decides ConsumerGroupHeartbeat (KIP-848): who the member is, what it said, and its next assignment."""
+
     def __init__(
         self,
         config: GroupConfig,

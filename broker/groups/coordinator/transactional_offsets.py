@@ -14,7 +14,7 @@ from collections import deque
 from typing import Any, Final, NamedTuple, Protocol
 
 from broker.coordination.led_shard import LedShard
-from broker.coordination.memory_shares import MemoryShares
+from broker.coordination.memory_shares import PartyShares
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Client, Ticket
 from broker.replication.partition import Partition
@@ -71,10 +71,11 @@ class TransactionalOffsets:
         """The transaction's coordinator has `wait_ms` to answer."""
         self._verification, self._wait_ms = verification, wait_ms
         self._waiting: dict[tuple[LedShard[Any], int], _Waiting] = {}
-        self._counts = MemoryShares(WAITING_MAX)
+        self._counts = PartyShares(WAITING_MAX)
 
     def submit(self, shard: LedShard[Any], answer: Ticket, request: TxnOffsetCommitRequest, client: Client) -> None:
-        """Have the shard decide, when the transaction is known to be open. Answered once, now or later."""
+        """Have the shard decide, when the transaction is known to be open. Answered once, now or later.
+        ResourceExhaustedError if too many commits wait."""
         commit, key = _Commit(request, answer, client), (shard, request.producer_id)
         waiting = self._waiting.get(key)
         if waiting is not None:

@@ -5,7 +5,8 @@ decides it.
     request     by its class, and where several kinds know it by the kind of the group
 
 A group id has one kind at a time; the kinds share `groups`, and are made here: classic/ and consumer/. Pure: no I/O, no
-time of its own. Not here: the driver, which appends and answers (coordinator/), and decisions about one group alone.
+time of its own. Not here: the driver, which appends and answers (coordination/led_shard.py), and decisions about one
+group alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Creates new logs in slices of the event loop's time, so that a topic of thousands of partitions stalls nothing else.
+"""Begins new logs in slices of the event loop's time, so that a topic of thousands of partitions stalls nothing else.
 
-A log costs a directory and two files, and a disk may take milliseconds for each. Logs that do not fit in this slice
-wait for the next. Between two slices the loop is free for as long as a slice took: heartbeats, elections and produce
-requests of other partitions go on. A topic of a few partitions is created at once.
+To begin a log is to choose its log dir and to give it to that dir's thread (log_creations.py). Logs that do not fit
+in this slice wait for the next. Between two slices the loop is free for as long as a slice took: heartbeats, elections
+and produce requests of other partitions go on. A topic of a few partitions is begun at once.
 
 An error that `host` raises in a later slice has no caller. It ends the node through `on_fatal`; otherwise the node
 would live on with half of the metadata's partitions.
@@ -21,7 +21,7 @@ from broker.replication.hosting.replica_states import HostingState, Replica
 
 SLICE_MS = 20
 """A request that arrives during a slice waits about as long as it; a flush takes as long on a slow disk. At least one
-log is created in each slice, however slow."""
+log is begun in each slice, however slow."""
 
 
 class HostingSlices:
@@ -30,7 +30,7 @@ class HostingSlices:
     def __init__(
         self, host: Callable[[Replica], None], now_ms: Callable[[], int], on_fatal: Callable[[BaseException], None]
     ) -> None:
-        """`host(replica)` creates one log."""
+        """`host(replica)` opens a log, or begins a new one."""
         self._host = host
         self._now_ms = now_ms
         self._on_fatal = on_fatal
@@ -40,7 +40,7 @@ class HostingSlices:
         self._stopped = False
 
     def submit(self, replica: Replica, *, starts_empty: bool) -> None:
-        """Create its log, now or in a later slice; `starts_empty`: no replica of it anywhere has records, or it may be
+        """Begin its log, now or in a later slice; `starts_empty`: no replica of it anywhere has records, or it may be
         made anew. That stays true while the log is not here, however the partition changes."""
         if self._stopped:
             return
@@ -52,7 +52,7 @@ class HostingSlices:
         self._host(replica)
 
     def stop(self) -> None:
-        """Create no log any more; the next start does."""
+        """Begin no log any more; the next start does."""
         self._stopped = True
         self._waiting.clear()
 

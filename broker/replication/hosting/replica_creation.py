@@ -53,7 +53,7 @@ class ReplicaCreation:
     ) -> None:
         """`leave_isrs` is called for a replica that could not be created, if others in the ISR, or clients, rely on
         it; `disk_failed` for a log dir."""
-        self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
+        self.to_create = HostingSlices(self._host_now, clock.now_ms, on_fatal)
         self.deletions = LogDeletions(removal, self._name_is_free, removing, disk_failed)
         self.creations = LogCreations(creation, creating, self._created)
         self._hosted = hosted
@@ -71,11 +71,11 @@ class ReplicaCreation:
             is_new = assignment.state.partition_epoch == 0
             if self._opener.has_log(replica.key, assignment.topic_id):
                 replica.queue(starts_empty=is_new)
-                self._create(replica)
+                self._host_now(replica)
             else:
                 self.to_create.submit(replica, starts_empty=is_new)
 
-    def _create(self, replica: Replica) -> None:
+    def _host_now(self, replica: Replica) -> None:
         """Hosts the replica in its role of the newest metadata: its turn has come."""
         key, assignment = replica.key, replica.assignment
         if assignment is None:

@@ -93,7 +93,8 @@ class DelayedOperation:
     """A request of several partitions: complete when each of them is done, or when its time is up.
 
     A partition may be done before the others are expected: a disk that fails under one partition fails its neighbours
-    in the same call. So nothing is complete BEFORE `all_expected`, or the others would be answered without their ack.
+    in the same call. So nothing is complete BEFORE `all_expected`, or the others would be answered before they are
+    done.
     `on_complete` is called once. `expire` answers the partitions that are still open through `on_expired(index)`.
     """
 
@@ -123,7 +124,7 @@ class DelayedOperation:
             self._finish()
 
     def expire(self) -> None:
-        """The request's time is up: records of open partitions may or may not become durable later."""
+        """The request's time is up: open partitions may or may not be done later."""
         if not self._done:
             for index in sorted(self._open):
                 self._on_expired(index)

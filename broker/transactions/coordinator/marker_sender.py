@@ -6,7 +6,7 @@
 
 Each partition is tried alone: one without a leader, or a broker that hangs, holds up no other partition or transaction.
 There is one object for each transaction that is decided and not ended, which are no more than the transactional ids.
-Not here: the decision (TransactionShard), and the call of one broker (marker_calls.py).
+Not here: the decision (ending.py), and the call of one broker (marker_calls.py).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class OffsetsMarkers(Protocol):
 
 
 class TransactionMarkersApi:
-    """Handles WriteTxnMarkers."""
+    """Handles WriteTxnMarkers and EndHangingTransaction."""
 
     def __init__(self, partitions: PartitionLookup, logs: LeaderAppends, offsets: OffsetsMarkers, clock: Clock) -> None:
         self._partitions, self._logs, self._offsets, self._clock = partitions, logs, offsets, clock

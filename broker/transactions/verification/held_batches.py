@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
-from broker.coordination.memory_shares import MemoryShares
+from broker.coordination.memory_shares import PartyShares
 from broker.replication.partition import Partition
 from broker.transactions.verification.questions import InTransaction, Question
 from broker.transactions.verification.verifier import Verifier
@@ -73,7 +73,7 @@ class HeldBatches:
     def __init__(self, verifier: Verifier, limits: HoldLimits = HoldLimits()) -> None:
         self._verifier, self._queue_max = verifier, limits.queue
         self._queues: dict[tuple[Partition, int], _Queue] = {}
-        self._counts, self._bytes = MemoryShares(limits.batches), MemoryShares(limits.size_bytes)
+        self._counts, self._bytes = PartyShares(limits.batches), PartyShares(limits.size_bytes)
 
     def holds(self, partition: Partition, producer_id: int) -> bool:
         """Batches of the producer for the partition wait: the next one must wait behind them."""

@@ -57,7 +57,8 @@ def marked_meanwhile(partition: TopicPartition) -> ApiError:
 
 
 def time_is_up(partition: TopicPartition, last: ApiError | None) -> ApiError:
-    """No answer in time; `last` is why."""
+    """The error for a producer whose coordinator did not confirm in time; all are retriable. `last`: what it said last,
+    which decides between CONCURRENT_TRANSACTIONS and NOT_ENOUGH_REPLICAS."""
     if isinstance(last, ConcurrentTransactionsError):
         return ConcurrentTransactionsError(f"{partition}: {last}; nothing was written, send it again")
     why = f": {last}" if last is not None else ""

@@ -100,13 +100,13 @@ def check_silver(conf: SilverConf, run: RunConf = DEFAULT_RUN) -> None:
 def run_silver(conf: SilverConf, context: JobContext) -> dict[str, Any]:
     """Adds to the table and to the topic what is new in bronze."""
     before = set(table_files(conf.output))
-    room = room_bytes(conf.bootstrap, conf.dead_letter_topic, context.run)
+    letter_bytes = room_bytes(conf.bootstrap, conf.dead_letter_topic, context.run)
     with plain_errors():
         judged = _judged(_bronze(conf, context), conf)
         conf.shape.keep(conf)
         queries = [_good(judged, conf, context)]
         try:
-            queries.append(_dead(judged, conf, context, room))
+            queries.append(_dead(judged, conf, context, letter_bytes))
         except BaseException:
             queries[0].stop()
             raise
@@ -158,12 +158,12 @@ def _good(judged: DataFrame, conf: SilverConf, context: JobContext) -> Streaming
     return triggered(writer.option("checkpointLocation", str(_checkpoint(conf, GOOD))), context.run).start()
 
 
-def _dead(judged: DataFrame, conf: SilverConf, context: JobContext, room: int) -> StreamingQuery:
+def _dead(judged: DataFrame, conf: SilverConf, context: JobContext, letter_bytes: int) -> StreamingQuery:
     from pyspark.sql import functions as f
 
     bad = judged.where(f.col(_REASON).isNotNull())
     counts = [f.count_if(f.col(_REASON).contains(text)).alias(kind) for kind, text in KINDS.items()]
-    letters = dead_letters(bad.observe(DEAD_LETTERS, *counts), _REASON, room)
+    letters = dead_letters(bad.observe(DEAD_LETTERS, *counts), _REASON, letter_bytes)
     sink = TopicSink(conf.bootstrap, conf.dead_letter_topic, conf.semantics, _checkpoint(conf, DEAD))
     return sink.writer(letters, DEAD, context).start()
 

@@ -21,7 +21,7 @@ from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.producer_statistics import ProducerStatistics
 from penstock.client.producer.sending.dispatcher import BatchDispatcher
 from penstock.client.producer.sending.ended_batches import EndedBatches
-from penstock.client.producer.sending.endings import abandon, doom, give_up
+from penstock.client.producer.sending.given_up_batches import abandon, doom, give_up
 from penstock.client.producer.sending.outcomes import OutboundRequest
 from penstock.client.producer.sending.produce_link import ProduceLink
 from penstock.client.producer.sequences import IN_FLIGHT_MAX

@@ -11,7 +11,7 @@ import pytest
 
 from broker.connections.accept_guard import STAYS, AcceptGuard
 from broker.connections.listener_limits import ListenerLimits
-from broker.connections.shared_connections import BURST_SECONDS, Count, CreationRate, SharedConnections
+from broker.connections.shared_connections import BURST_SECONDS, CreationRate, ListenerConnections, SharedConnections
 from penstock.types import Endpoint
 
 LIMITS = ListenerLimits(1 << 20, 1 << 20, 1_000, 6, 4, 1_000)
@@ -47,10 +47,10 @@ def test_an_address_with_few_connections_gets_in_at_the_cost_of_the_one_with_the
 
 def test_listeners_share_what_they_have_together() -> None:
     shared = SharedConnections(6, CreationRate(1_000))
-    shared.of("BROKER").note(Count(5))
+    shared.of("BROKER").note(ListenerConnections(5))
     one = guard(shared=shared)
     assert come(one, "a", 2) == [None] * 2, "the listener with the most gives way, when it is looked at"
-    assert shared.allowed("BROKER", Count(5)) == Count(4)
+    assert shared.allowed("BROKER", ListenerConnections(5)) == ListenerConnections(4)
     assert come(one, "b", 2) == [None, Endpoint("b", 1)], "but not below an equal share"
 
 

@@ -14,7 +14,7 @@ import pytest
 from broker.connections.accepted_sockets import AcceptedSockets, peer_of
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams
-from broker.connections.shared_connections import Count, CreationRate, SharedConnections
+from broker.connections.shared_connections import CreationRate, ListenerConnections, SharedConnections
 from penstock.clock import SystemClock
 from penstock.types import Endpoint
 from tests.support.machine import THREADS
@@ -276,7 +276,7 @@ async def at_once(work: Any) -> Any:
 
 def test_room_is_that_of_the_fullest_address_of_the_listener_and_of_all_listeners() -> None:
     shared = SharedConnections(10, CreationRate(1_000))
-    shared.note("OTHER", Count(4))
+    shared.note("OTHER", ListenerConnections(4))
     guard = ConnectionGuard(8, 3, 60_000, shared=shared.of("TEST"))
     assert guard.room() == 0, "until the first look"
     guard.look([Endpoint("10.0.0.1", 1)], (), 0)

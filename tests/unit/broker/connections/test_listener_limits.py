@@ -10,7 +10,7 @@ from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.listener_limits import listener_limits, shared_by_clients
-from broker.connections.shared_connections import Count, CreationRate, SharedConnections
+from broker.connections.shared_connections import CreationRate, ListenerConnections, SharedConnections
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.broker_listeners import ServedListeners
 from broker.load.busy_time import BusyTimes
@@ -107,17 +107,21 @@ def test_listeners_that_have_too_many_together_are_brought_down_alike(
 ) -> None:
     shared = SharedConnections(most, CreationRate(1))
     for at, size in enumerate(sizes):
-        shared.note(str(at), Count(size))
-    assert [shared.of(str(at)).allowed(Count(size)).others for at, size in enumerate(sizes)] == kept
+        shared.note(str(at), ListenerConnections(size))
+    assert [shared.of(str(at)).allowed(ListenerConnections(size)).others for at, size in enumerate(sizes)] == kept
 
 
 def test_the_connections_of_proven_callers_come_before_all_others_but_for_a_quarter() -> None:
     shared = SharedConnections(40, CreationRate(1))
-    shared.note("a", Count(100, 10))
-    assert shared.allowed("b", Count(100, 15)) == Count(7, 15), "15 are left for the others of both"
-    assert shared.allowed("b", Count(0, 50)) == Count(0, 20), "10 are kept for others, and a has 10 of 30"
-    shared.note("a", Count(0, 10))
-    assert shared.allowed("b", Count(0, 50)) == Count(0, 30), "there are no others"
+    shared.note("a", ListenerConnections(100, 10))
+    assert shared.allowed("b", ListenerConnections(100, 15)) == ListenerConnections(7, 15), (
+        "15 are left for the others of both"
+    )
+    assert shared.allowed("b", ListenerConnections(0, 50)) == ListenerConnections(0, 20), (
+        "10 are kept for others, and a has 10 of 30"
+    )
+    shared.note("a", ListenerConnections(0, 10))
+    assert shared.allowed("b", ListenerConnections(0, 50)) == ListenerConnections(0, 30), "there are no others"
 
 
 def test_a_listener_has_no_more_than_its_own_limit_and_its_clients_are_told_its_name() -> None:

@@ -6,19 +6,19 @@ import random
 import tracemalloc
 
 from broker.coordination.held_memory import UNIT_BYTES, HeldMemory, ShardMemory
-from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, MemoryShares, MemoryWords
+from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, MemoryWords, PartyShares
 from penstock.errors import GroupMaxSizeReachedError, ResourceExhaustedError
 
 WORDS = MemoryWords("the groups", "some.key", GroupMaxSizeReachedError, "delete", ResourceExhaustedError, "again")
 A, B = "User:a", "User:b"
 
 
-def held_by(shares: MemoryShares, *parties: str) -> tuple[int, ...]:
+def held_by(shares: PartyShares, *parties: str) -> tuple[int, ...]:
     return tuple(shares.held_by(party) for party in parties)
 
 
 def test_bytes_belong_to_the_party_that_brought_them_also_in_a_group_of_two_parties() -> None:
-    shares = MemoryShares(1_000)
+    shares = PartyShares(1_000)
     held = HeldMemory(shares)
     held.changed("g", 10, A)
     held.changed("g", 30, B)
@@ -26,7 +26,7 @@ def test_bytes_belong_to_the_party_that_brought_them_also_in_a_group_of_two_part
 
 
 def test_bytes_that_go_are_first_those_of_whoever_asks_then_nobodys_then_the_largest() -> None:
-    shares = MemoryShares(1_000)
+    shares = PartyShares(1_000)
     held = HeldMemory(shares)
     held.changed("g", 5, NOBODY)
     held.changed("g", 10, A)
@@ -38,7 +38,7 @@ def test_bytes_that_go_are_first_those_of_whoever_asks_then_nobodys_then_the_lar
 
 
 def test_what_a_timer_or_a_marker_brings_belongs_to_the_holder_of_the_group() -> None:
-    shares = MemoryShares(1_000)
+    shares = PartyShares(1_000)
     held = HeldMemory(shares)
     held.changed("g", 10, A)
     held.changed("g", 90, NOBODY)
@@ -46,7 +46,7 @@ def test_what_a_timer_or_a_marker_brings_belongs_to_the_holder_of_the_group() ->
 
 
 def test_what_was_loaded_is_nobodys_until_a_party_uses_the_group() -> None:
-    shares = MemoryShares(1_000)
+    shares = PartyShares(1_000)
     held = HeldMemory(shares)
     held.changed("g", 100, NOBODY)
     held.changed("other", 100, NOBODY)
@@ -84,7 +84,7 @@ def test_a_decision_within_another_one_does_not_change_whose_the_rest_is() -> No
 def test_the_sums_are_right_whatever_comes_and_goes() -> None:
     """Seeded: the sums of parties, units and all are those of a dumb count."""
     for seed in range(30):
-        rng, shares = random.Random(seed), MemoryShares(1 << 30)
+        rng, shares = random.Random(seed), PartyShares(1 << 30)
         held, sizes = HeldMemory(shares), dict.fromkeys("ghi", 0)
         for _ in range(300):
             unit, party = rng.choice("ghi"), rng.choice((A, B, NOBODY))
@@ -101,7 +101,7 @@ def test_the_sums_are_right_whatever_comes_and_goes() -> None:
 
 
 def test_the_counts_of_a_unit_take_about_as_much_memory_as_the_estimates_say() -> None:
-    held, units = HeldMemory(MemoryShares(1 << 40)), [f"group-{number}" for number in range(20_000)]
+    held, units = HeldMemory(PartyShares(1 << 40)), [f"group-{number}" for number in range(20_000)]
     tracemalloc.start()
     try:
         for unit in units:

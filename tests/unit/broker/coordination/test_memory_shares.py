@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, MemoryShares, MemoryWords
+from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, MemoryWords, PartyShares
 from penstock.errors import GroupMaxSizeReachedError, ResourceExhaustedError
 
 WORDS = MemoryWords(
@@ -15,7 +15,7 @@ WORDS = MemoryWords(
 )
 
 
-def filled(shares: MemoryShares, party: str, step: int = 1) -> int:
+def filled(shares: PartyShares, party: str, step: int = 1) -> int:
     """The party adds as long as it may; what it holds then."""
     while shares.has_room(party, step):
         shares.changed(party, step)
@@ -24,11 +24,11 @@ def filled(shares: MemoryShares, party: str, step: int = 1) -> int:
 
 
 def test_one_party_alone_gets_half_of_the_memory() -> None:
-    assert filled(MemoryShares(1_000), "User:a") == 500
+    assert filled(PartyShares(1_000), "User:a") == 500
 
 
 def test_the_next_party_gets_half_of_what_is_free_and_the_greedy_one_nothing_more() -> None:
-    shares = MemoryShares(1_000)
+    shares = PartyShares(1_000)
     filled(shares, "User:greedy")
     assert filled(shares, "User:b") == 250
     assert filled(shares, "User:greedy") == 500
@@ -37,7 +37,7 @@ def test_the_next_party_gets_half_of_what_is_free_and_the_greedy_one_nothing_mor
 
 @pytest.mark.parametrize("parties", [2, 3, 9])
 def test_parties_that_take_turns_get_the_same_and_as_much_is_left(parties: int) -> None:
-    shares, names = MemoryShares(10_000), [f"User:{number}" for number in range(parties)]
+    shares, names = PartyShares(10_000), [f"User:{number}" for number in range(parties)]
     for _ in range(10_000):
         for name in names:
             if shares.has_room(name, 1):
@@ -48,21 +48,21 @@ def test_parties_that_take_turns_get_the_same_and_as_much_is_left(parties: int) 
 
 
 def test_what_gives_memory_back_or_needs_none_is_never_refused() -> None:
-    shares = MemoryShares(100)
+    shares = PartyShares(100)
     shares.changed("User:a", 100)
     assert shares.has_room("User:a", 0) and shares.has_room("User:a", -1) and shares.has_room("User:b", 0)
     assert not shares.has_room("User:b", 1)
 
 
 def test_a_single_large_addition_counts_as_many_small_ones_do() -> None:
-    shares = MemoryShares(1_000)
+    shares = PartyShares(1_000)
     assert shares.has_room("User:a", 500) and not shares.has_room("User:a", 501)
 
 
 def test_whatever_a_party_did_another_one_has_room() -> None:
     """Seeded: one party adds and gives back at random, as much as it may."""
     for seed in range(20):
-        rng, shares = random.Random(seed), MemoryShares(100_000)
+        rng, shares = random.Random(seed), PartyShares(100_000)
         for _ in range(500):
             by = rng.randint(1, 20_000)
             if rng.random() < 0.3:
@@ -84,7 +84,7 @@ def test_a_refusal_says_the_fact_and_the_remedy_and_is_counted() -> None:
 
 
 def test_the_metrics_name_the_largest_parties_alone_and_never_nobody() -> None:
-    shares = MemoryShares(1 << 30)
+    shares = PartyShares(1 << 30)
     for number in range(100):
         shares.changed(f"User:{number}", number)
     shares.changed(NOBODY, 10_000)
@@ -92,7 +92,7 @@ def test_the_metrics_name_the_largest_parties_alone_and_never_nobody() -> None:
 
 
 def test_nothing_is_kept_of_a_party_that_holds_nothing() -> None:
-    shares = MemoryShares(1_000)
+    shares = PartyShares(1_000)
     shares.changed("User:a", 10)
     shares.changed("User:a", -10)
-    assert repr(shares) == "MemoryShares(0 of 1000, 0 parties)"
+    assert repr(shares) == "PartyShares(0 of 1000, 0 parties)"

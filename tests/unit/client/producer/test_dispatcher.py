@@ -13,8 +13,8 @@ from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.partition_queues import AccumulatorConfig
 from penstock.client.producer.pending_record import PendingRecord
 from penstock.client.producer.sending.dispatcher import BatchDispatcher
-from penstock.client.producer.sending.endings import abandon, give_up
 from penstock.client.producer.sending.failed_batches import DispatchLimits
+from penstock.client.producer.sending.given_up_batches import abandon, give_up
 from penstock.client.producer.sending.outcomes import Acked, Again, Failed, OutboundRequest
 from penstock.errors import (
     ApiError,
