@@ -215,7 +215,8 @@ def parse_topic_config(key: str, text: str) -> ConfigValue:
 
 
 def validate_topic_config(overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """A topic's overrides, typed; the first key that is unknown or has an unacceptable value is an error."""
+    """A topic's overrides, typed. InvalidConfigError for the first key that is unknown or has an unacceptable value,
+    and for lags that contradict each other."""
     parsed = {key: parse_topic_config(key, text) for key, text in overrides.items()}
     least, most = parsed.get("min.compaction.lag.ms"), parsed.get("max.compaction.lag.ms")
     if isinstance(least, int) and isinstance(most, int) and least > most:

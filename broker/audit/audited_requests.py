@@ -4,10 +4,10 @@
      "request":{"topics":[{"name":"orders","partitions":3}]},"answer":{"topics":[{"name":"orders",…}]}}
 
 The router shows each request before it is judged, so that both protocols are audited at one place, and a request tells
-its end, also to a client that has left. `done`; `partly done` where parts of it failed; `checked` where it was only to
-be judged, and `failed`, which are bounded; `unknown` where its time ran out, and it may have been done. What was
-refused whole is the refusals' line (`broker/authorization/refusals.py`). A request that names nothing needs no right,
-so anybody may send it: its line is bounded. A node that dies in an act leaves no line about it.
+its end, also to a client that has left. Outcomes: `done`; `partly done` where parts of it failed; `checked` where it
+was only to be judged, and `failed`, which are bounded; `unknown` where its time ran out, and it may have been done.
+What was refused whole is the refusals' line (`broker/authorization/refusals.py`). A request that names nothing needs no
+right, so anybody may send it: its line is bounded. A node that dies in an act leaves no line about it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AuditedRequests:
     """The acts that clients of one node ask for."""
 
     def __init__(self, log: AuditLog, often: Collection[str] = ()) -> None:
-        """Programs do `often`, too, some of them every second: one line for each group of a principal in a time."""
+        """`often`: APIs that programs call, some every second: one line for each group of a principal in a time."""
         self._log, self._often = log, often
         self._administrative = {api.name: api.administers for api in APIS.values() if api.administers is not None}
 

@@ -99,7 +99,7 @@ class Rights:
 
 
 class Authorizer:
-    """The authorizer of a node."""
+    """Judges callers by the newest ACLs: each look-up first takes in what differs from those it knew."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Requests about several ids of a coordinator: parted among the shards that hold them, and the answers joined.
 
-Not here: the kinds of requests (group_coordinator.py, transaction_coordinator.py), and which shard holds an id.
+Also what every request needs: its ticket (`answers`) and its sender (`client_of`). Not here: the kinds of requests
+(group_coordinator.py, transaction_coordinator.py), and which shard holds an id.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ moment is watched: after `SECONDS_MAX` the call is refused. At most `WATCHED_MAX
 of the oldest of the network that has most (64 bits of IPv6), so nobody keeps others out.
 
 Not here: which callers must prove an identity (callers.py), and the bytes that come meanwhile
-(connections/byte_watch.py). A caller that has is read from without a limit but gRPC's own.
+(connections/byte_watch.py). One that has proved it is read from without a limit but gRPC's own.
 """
 
 from __future__ import annotations
@@ -93,5 +93,5 @@ class EarlyReads:
 
 
 async def read_at_once(context: Reads, peer: Endpoint) -> Any:
-    """Reads at once, for a server where no caller has to prove an identity."""
+    """Reads without a watch: the caller is known, or need not prove an identity."""
     return await context.read()

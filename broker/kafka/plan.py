@@ -27,7 +27,7 @@ from penstock.lazy_dataclass import dataclass
 
 
 class Ask(NamedTuple):
-    """A request of the node's own: `api` is its name on the way through the node (`apis/router.py`)."""
+    """A request of the node's own: `api` is its name on the way through the node (`broker/apis/router.py`)."""
 
     api: str
     body: Any

@@ -60,7 +60,8 @@ class BrokerService:
     channel: RequestChannel
     new_session: NewSession
     prepare: Prepare
-    """A connection waits for it before its request queues."""
+    """Converts the batches of a Produce (apis/producing/produce_conversion.py); a connection waits for it BEFORE its
+    request queues."""
     client_requests: RequestMemory
     node_requests: RequestMemory
     """Clients that fill their budget do not hold up followers."""

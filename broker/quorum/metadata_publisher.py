@@ -64,6 +64,8 @@ class MetadataPublisher:
             self._apply_topic(image, topic, topic.partitions)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Gives changed partitions their roles, and removes those that are gone; before `caught_up` it only notes
+        deletions."""
         if self._image is None:
             self._deleted_meanwhile |= self._here & delta.removed_topic_ids
             return

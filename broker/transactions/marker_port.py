@@ -38,8 +38,8 @@ class MarkerPort(Protocol):
     """The sender of markers, for one led partition of the coordinator. Called on the event loop; must not raise."""
 
     def send(self, end: TransactionEnd) -> None:
-        """The decision is committed: have its markers written, until all are, then submit `MarkersWritten`. Nothing for
-        one that is being sent already."""
+        """The decision is committed: have its markers written, until all are, then submit `MarkersWritten`. Does
+        nothing for one that is being sent already."""
         ...
 
     def ask_again(self, end: TransactionEnd) -> None:

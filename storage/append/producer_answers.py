@@ -1,7 +1,8 @@
 """Answers a producer's batch before it is written: a duplicate with its offsets, one that does not fit with an error.
 
-Changes nothing but the counts of the node. The rules are in producer_rules.py and producer_state.py. Not here: when the
-state is loaded and changed (storage/log/producers/producer_log.py).
+Writes nothing. It counts, and for a producer that is new here one that was silent for long may be forgotten. The rules
+are in producer_rules.py and producer_state.py. Not here: when the state is loaded and changed
+(storage/log/producers/producer_log.py).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ readers would not unpack. `max.message.bytes` holds for a batch as it came (batc
 the stored one. The time of one conversion is bounded, too: zstd's slow levels are for bodies up to `SLOW_BYTES_MAX`.
 
 Threads beside the loop use `is_due` and `prepared` (broker/apis/producing/produce_conversion.py). The log itself uses
-`in_topic_codec`, which then finds nothing to do, unless the topic's configuration has changed in between.
+`prepared` again, which then finds nothing to convert, unless the topic's configuration has changed in between.
 """
 
 from __future__ import annotations

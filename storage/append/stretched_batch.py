@@ -9,7 +9,7 @@ The cleaner removes nothing from a batch that it cannot decode, so the record co
 records of such a batch end. A batch with records on both sides of the log end is no such case: it is left as it is, and
 the append refuses it.
 
-A log that starts inside a batch is handled by the broker's `Partition.append_as_follower`.
+A log that starts inside a batch is handled by `append_as_follower` of broker/replication/follower/follower_log.py.
 """
 
 from __future__ import annotations

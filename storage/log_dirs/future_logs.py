@@ -165,7 +165,7 @@ class OfLog(NamedTuple):
 
 def append_copy(copy: Log, records: bytes, local_start: int) -> None:
     """Append batches of the log to its copy. The first may begin below the local start of both, which is then inside it
-    (`Partition.append_as_follower`)."""
+    (as in broker/replication/follower/follower_log.py)."""
     end = copy.log_end_offset
     first = next((header for _, header in iter_headers(records)), None)
     rebased = (

@@ -126,7 +126,7 @@ class AbortedTransactions:
         )
 
     def take_all(self, entries: Iterable[AbortedEntry]) -> None:
-        """Add entries, in their order."""
+        """Adds entries. Each marker must be above those before it."""
         for entry in entries:
             self.add(entry.aborted, entry.last_stable_offset)
 

@@ -1,6 +1,6 @@
 """The changes of a consumer group, each as the records that Kafka writes for it, in its order.
 
-Each is written only if it changes something. Not here: deciding that a change is due.
+The caller writes one only if it changes something; `write_targets` looks by itself. Not here: deciding that it is due.
 """
 
 from __future__ import annotations

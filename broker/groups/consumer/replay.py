@@ -32,7 +32,7 @@ from broker.groups.records.consumer_records import (
 
 
 class ConsumerReplay:
-    """A group of another kind gives way to a record with its id, and not to a tombstone."""
+    """Takes records into groups. One of another kind gives way to a record with its id, and not to a tombstone."""
 
     def __init__(self, groups: GroupsOfKind[ConsumerGroup]) -> None:
         self._groups = groups

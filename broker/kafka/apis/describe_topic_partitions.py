@@ -64,7 +64,8 @@ def describe_topic_partitions_failed(
 
 
 def _names(image: MetadataImage, body: DescribeTopicPartitionsRequest) -> Sequence[str]:
-    """The topics from the cursor on, those too that the caller does not see."""
+    """The topics from the cursor on, those too that the caller does not see. InvalidRequestError for a cursor that fits
+    no answer."""
     if body.cursor is not None and body.cursor.partition_index < 0:
         raise InvalidRequestError(f"the cursor is at partition {body.cursor.partition_index}; the first one is 0")
     start = "" if body.cursor is None else body.cursor.topic_name

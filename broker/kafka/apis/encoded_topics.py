@@ -1,4 +1,4 @@
-"""The topics of Metadata answers in bytes, kept as long as their views are the same (`apis/cluster/topic_views.py`).
+"""The topics of Metadata answers in bytes, kept while their views (`broker/apis/cluster/topic_views.py`) are the same.
 
 All clients of a cluster ask for its metadata every few minutes, and again whenever a leader changes. The bytes of a
 topic are the same in each answer of a version at a listener, so they are made once, and an answer joins them. A client

@@ -1,4 +1,4 @@
-"""Our views of topics (`apis/cluster/topic_views.py`) in the terms of Kafka's Metadata.
+"""Our views of topics (`broker/apis/cluster/topic_views.py`) in the terms of Kafka's Metadata.
 
 A partition without a leader that can serve has leader -1 and an error: LEADER_NOT_AVAILABLE, or from version 6 on
 LISTENER_NOT_FOUND where the leader has no such listener. Version 0 also has REPLICA_NOT_AVAILABLE, and leaves out the

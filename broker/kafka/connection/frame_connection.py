@@ -5,7 +5,7 @@
 Bytes come straight into a buffer of their own once the size of a frame is known: the connection's loop
 (network/connection_loop.py) asks for the size, leases memory for it, and only then is the frame read
 (incoming_frame.py). What comes before that goes through a buffer that all connections of a listener share, so an idle
-one has none. At most `AHEAD_BYTES_MAX` wait unasked for; then the socket is not read, and the sender feels it.
+one has none. Less than twice `AHEAD_BYTES_MAX` waits unasked for; then the socket is not read, and the sender feels it.
 
 An answer is written at once, as much of it as the socket takes; `write` returns when the last byte has left this
 process. TLS keeps what the socket does not take in a buffer of its own that tells nobody its size, so there an answer

@@ -43,7 +43,8 @@ class IncomingFrame:
 
     def __init__(self, size: int, lease: Lease, now_ms: int) -> None:
         self.size, self.here = size, 0
-        self.lease, self._since_ms, self.began_ms = lease, now_ms, now_ms
+        self._since_ms, self.began_ms = now_ms, now_ms
+        self.lease = lease
         """The lease of its memory."""
         self._held_since_ms: int | None = None
         self._bytes: bytearray | mmap = bytearray() if size < MAPPED_BYTES else mmap(-1, size)

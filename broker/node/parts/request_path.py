@@ -110,7 +110,7 @@ class RequestPath:
 def make_request_path(
     base: Foundation, replication: Replication, request_sent: Callable[[Request, int], None]
 ) -> RequestPath:
-    """Takes nothing before the listeners are started."""
+    """Makes the path; it takes no request before the listeners are started."""
     config, environment, quorum = base.config, base.environment, base.quorum
     clock, threads, busy = environment.clock, environment.threads, base.busy
     channel = RequestChannel(config.queued_max_requests, busy, clock.now_ns, request_sent)

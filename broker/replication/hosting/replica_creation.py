@@ -93,15 +93,15 @@ class ReplicaCreation:
 
     def _find_or_create(self, replica: Replica, assignment: Assignment) -> None:
         try:
-            log = self._opener.find_log(replica.key, assignment, is_new=replica.starts_empty)
+            found = self._opener.find_log(replica.key, assignment, is_new=replica.starts_empty)
         except REFUSALS as error:
             self._not_created(replica, assignment.state, error)
             return
-        if isinstance(log, Log):
-            self._serve(replica, assignment, log)
+        if isinstance(found, Log):
+            self._serve(replica, assignment, found)
         else:
             replica.create()
-            self.creations.create(log)
+            self.creations.create(found)
 
     def _serve(self, replica: Replica, assignment: Assignment, log: Log) -> None:
         self._opener.open(replica, assignment, log)

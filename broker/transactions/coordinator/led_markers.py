@@ -1,8 +1,8 @@
 """The port by which the core of one led partition has markers sent (`MarkerPort`), from the lead's begin to its end.
 
-A transaction is ended in the log when all its markers are written: the core is told until it has said so. Where nobody
-knows whether a decision is committed, the core is asked for its markers again. Both are asked again after an error,
-while the partition is led. Not here: the leaders of partitions (marker_sender.py).
+A transaction is ended in the log when all its markers are written: the core is told `MarkersWritten` until it confirms.
+Where nobody knows whether a decision is committed, the core is asked for its markers again. Both are asked again after
+an error, while the partition is led. Not here: the leaders of partitions (marker_sender.py).
 """
 
 from __future__ import annotations

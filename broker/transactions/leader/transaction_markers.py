@@ -8,7 +8,8 @@ groups writes it.
 
 A call may be carried out late, when its coordinator has long asked again and had its answer. With version 1 the next
 transaction of the producer has the same epoch, and such a call must not end it: one of an earlier lead is
-FENCED_LEADER_EPOCH, and one in this lead finds the end told (`leader/transaction_guards.py`), and is answered.
+FENCED_LEADER_EPOCH, and one in this lead finds the end told (`replication/leader/transaction_guards.py`), and is
+answered.
 
 Not here: which markers a log refuses (storage/append/), and who leads.
 """

@@ -1,9 +1,9 @@
 """One question of a leader: does this partition belong to that transaction, or may it be added to it?
 
-Its guard is set BEFORE the coordinator is asked (`leader/transaction_guards.py`): with transaction version 2 anew for
-each attempt, because a marker in between may have been the last transaction's, and each transaction has an epoch of its
-own. With version 1 it stays the same one: a batch from before a marker may not get into the transaction after it. Not
-here: asking, and how often (verifier.py).
+Its guard is set BEFORE the coordinator is asked (`replication/leader/transaction_guards.py`): with transaction version
+2 anew for each attempt, because a marker in between may have been the last transaction's, and each transaction has an
+epoch of its own. With version 1 it stays the same one: a batch from before a marker may not get into the transaction
+after it. Not here: asking, and how often (verifier.py).
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class Question:
         return None
 
     def close(self) -> None:
+        """Ends it: its guard falls, and nothing is asked again."""
         self.is_open = False
         self._drop_guard()
         if self.timer is not None:

@@ -1,4 +1,5 @@
-"""`penstock acls create|list|delete|test`: access control lists (KIP-11, KIP-290).
+"""`penstock acls create|list|delete|roles|test`: access control lists (KIP-11, KIP-290). `add` and `remove` are hidden
+words of earlier releases.
 
 Each ACL names a principal, an operation, a resource and a host; a command makes or removes one for every pair of an
 operation and a resource that it names. A role stands for the operations that a kind of program needs. Not here: what

@@ -151,6 +151,7 @@ class MetadataCache:
             self._leaders.pop(TopicPartition(topic, info.partition), None)
 
     def _learn(self, tp: TopicPartition, leader_id: int, epoch: int) -> bool:
+        """Notes the leader, unless a newer epoch is known; True if it was noted."""
         known = self._leaders.get(tp)
         if known is not None and epoch < known.epoch:
             return False

@@ -45,6 +45,7 @@ class BatchKey:
     run: str
 
     def __str__(self) -> str:
+        """The batch for people, without its run."""
         return f"version {self.version} of {self.application!r}"
 
 

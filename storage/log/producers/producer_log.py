@@ -1,18 +1,18 @@
 """The idempotent producers of one log, from its opening to its end: asked by appends, told of every write, cut and
 removal.
 
-    leader's append    `answer` before the write: a duplicate is answered, what does not fit is refused
+    leader's append    `answer_append` before the write: a duplicate is answered, what does not fit is refused
     any append         `take` after each write; a failed append is taken back. When a follower far behind gets a batch
                        tells nothing of when its producer wrote it (`producer_state.py`)
     roll, stop         a snapshot is noted, and the next flush writes it (`producer_snapshots.py`)
     truncation         if a producer has a batch at or above the cut, all is loaded anew from what is left: by a thread
                        BEFORE the cut (`producer_cut.py`), else by the next append
     retention          takes nothing from here: a producer is known, though its batches are deleted
-    expiry             `expire`, by a regular job
+    expiry             `forget_silent`, by a regular job
     move               the copy in another log dir takes over what the log in use knows
 
 A log without bounds (`ids` is None: the quorum's own) takes no batches of producers and keeps no files. Used from one
-thread. The rules are in `producer_state.py`.
+thread. The rules are in `producer_rules.py`.
 """
 
 from __future__ import annotations

@@ -95,6 +95,7 @@ class RawFetch:
         return RawBuffer(piece.records, piece.from_offset, piece.next_offset)
 
     def _take(self) -> Deliver | None:
+        """The next piece; None while none is there. Raises the range's error, or ClientClosedError once closed."""
         if self._closed:
             raise ClientClosedError("the consumer was closed while a range was read")
         with self._reader.turn():
