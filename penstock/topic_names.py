@@ -34,6 +34,11 @@ def validate_topic_name(name: str) -> None:
         raise InvalidTopicError(f"topic name {shown!r} {why}")
 
 
+def reading_order(name: str) -> tuple[bool, str]:
+    """A key to sort topics by where only the first of many are named: the cluster's own ones come last."""
+    return name in INTERNAL_NAMES, name
+
+
 def collision_key(name: str) -> str:
     """Two different names with the same key cannot both exist."""
     return name.replace(".", "_")

@@ -1,8 +1,8 @@
 """The partitions led here that have fewer replicas in sync than they should have, as this leader knows it.
 
-Counted over all of them, and the first few by name. A partition below `min.insync.replicas` refuses acks=all. It is
-named as that, and counts as under-replicated, too. Not here: partitions without a leader (`metadata/offline.py`), and
-replicas that this broker cannot serve (`lost_replicas.py`).
+Counted over all of them, and the first few of each kind by name, those of the cluster's own topics last. A partition
+below `min.insync.replicas` refuses acks=all. It is named as that, and counts as under-replicated, too. Not here:
+partitions without a leader (`metadata/offline.py`), and replicas that this broker cannot serve (`lost_replicas.py`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.partition import Partition
 from penstock.lazy_dataclass import dataclass
 from penstock.metric_fields import gauge, measured
+from penstock.topic_names import reading_order
 from penstock.types import TopicPartition
 
 NAMED_MAX = 20
-"""The most partitions that are named: enough to know where to look, in an answer that stays small."""
+"""The most partitions of a kind that are named: enough to know where to look, in an answer that stays small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,16 @@ def replica_troubles(hosted: Sequence[Partition], contacts: FollowerContacts) ->
         for (p, _), in_sync in zip(led, found, strict=True)
         if len(in_sync) < max(len(p.state.original_replicas), p.min_insync_replicas)
     ]
-    short.sort(key=lambda partition: (not partition.is_under_min_isr, partition.partition))
+    return counted(short)
+
+
+def counted(short: Sequence[ShortPartition]) -> ReplicaTroubles:
+    """The counts of such partitions, and the names of the first of each kind."""
+    in_order = sorted(short, key=lambda one: (reading_order(one.partition.topic), one.partition.partition))
+    refusing = [one for one in in_order if one.is_under_min_isr]
+    others = [one for one in in_order if not one.is_under_min_isr]
     return ReplicaTroubles(
-        sum(len(partition.in_sync) < len(partition.replicas) for partition in short),
-        sum(partition.is_under_min_isr for partition in short),
-        tuple(short[:NAMED_MAX]),
+        sum(len(one.in_sync) < len(one.replicas) for one in short),
+        len(refusing),
+        (*refusing[:NAMED_MAX], *others[:NAMED_MAX]),
     )

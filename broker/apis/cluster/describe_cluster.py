@@ -33,6 +33,7 @@ from penstock.messages.cluster import (
     PartitionTroubleKind,
 )
 from penstock.messages.metadata import BrokerInfo, ClientListener
+from penstock.topic_names import reading_order
 from penstock.types import CLIENT_LISTENER, NO_LEADER, ListenerEndpoint
 
 
@@ -105,7 +106,7 @@ def _offline(image: MetadataImage) -> tuple[PartitionTrouble, ...]:
 
 
 def _every_offline(image: MetadataImage) -> Iterator[PartitionTrouble]:
-    for name in sorted(image.topics_by_name):
+    for name in sorted(image.topics_by_name, key=reading_order):
         for number, partition in sorted(image.topics_by_name[name].partitions.items()):
             reason = offline_reason(partition, image)
             if reason is not None:

@@ -17,6 +17,7 @@ from broker.replication.partition import Partition
 from broker.replication.replica_troubles import NAMED_MAX, ShortPartition
 from metadata.image import MetadataImage
 from penstock.messages.cluster import NodeStanding, PartitionTrouble, PartitionTroubleKind, SilentLogDir
+from penstock.topic_names import reading_order
 from penstock.version import __version__
 
 SILENT_MS = 5_000
@@ -95,7 +96,7 @@ def _stalled_view(partition: Partition, silent_ms: int) -> PartitionTrouble:
 
 def unserved_partitions(lost: LostReplicas, image: MetadataImage) -> Iterator[PartitionTrouble]:
     """The partitions that this broker leads by the metadata, and whose replica it has lost."""
-    for key in sorted(lost.partitions):
+    for key in sorted(lost.partitions, key=lambda tp: (reading_order(tp.topic), tp.partition)):
         partition = image.partition(key.topic, key.partition)
         reason = "" if partition is None else lost.why_offline(key, partition)
         if partition is not None and reason:

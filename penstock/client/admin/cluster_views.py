@@ -28,12 +28,13 @@ from penstock.lazy_dataclass import dataclass
 from penstock.messages.admin_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from penstock.messages.api import Api
 from penstock.messages.client_apis import UNREGISTER_BROKER
-from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding
+from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding, PartitionTrouble
 from penstock.messages.feature_apis import DESCRIBE_FEATURES
 from penstock.messages.features import DescribeFeaturesRequest, FeaturesInfo
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.nodes.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
+from penstock.topic_names import reading_order
 from penstock.types import Endpoint
 
 VIEW_MS = METADATA_ATTEMPT_MS
@@ -58,6 +59,11 @@ class ClusterViews:
     def statuses(self) -> list[NodeStanding]:
         """The standings by node id."""
         return [self.by_node[node_id].standing for node_id in sorted(self.by_node)]
+
+    def troubles(self, *kinds: str) -> list[tuple[int, PartitionTrouble]]:
+        """The troubles of these kinds, each with the node that tells it; those of users' own topics come first."""
+        found = [(node_id, t) for node_id, view in self.by_node.items() for t in view.troubles if t.kind in kinds]
+        return sorted(found, key=lambda one: (reading_order(one[1].topic), one[1].partition, one[0]))
 
 
 async def newest_view(cluster: ClusterClient, deadline_ms: int) -> ClusterInfo:

@@ -172,10 +172,9 @@ def _offline(views: ClusterViews) -> HealthCheck:
     details = [f"{of_one} partitions are led by broker {node}, which does not answer" for node, of_one in led.items()]
     details += [f"{_named(t)}: {t.reason}" for t in newest.troubles if t.kind == "offline"]
     details += [
-        f"{_named(t)}: offline on its leader, broker {status.node_id}: {t.reason}"
-        for status in current
-        for t in views.by_node[status.node_id].troubles
-        if t.kind == "unserved"
+        f"{_named(t)}: offline on its leader, broker {node_id}: {t.reason}"
+        for node_id, t in views.troubles("unserved")
+        if not views.by_node[node_id].standing.fenced
     ]
     return HealthCheck(
         "offline partitions",
@@ -225,12 +224,7 @@ def _disks(views: ClusterViews) -> HealthCheck:
         f"log dir {found.path} of node {node_id} has not answered for {seconds(found.silent_ms)}"
         for node_id, found in silent
     ]
-    details += [
-        f"{_named(t)}: led by broker {node_id}: {t.reason}"
-        for node_id in sorted(views.by_node)
-        for t in views.by_node[node_id].troubles
-        if t.kind == "stalled"
-    ]
+    details += [f"{_named(t)}: led by broker {node_id}: {t.reason}" for node_id, t in views.troubles("stalled")]
     dirs = f"{len(silent)} log dir{'s' if len(silent) > 1 else ''} that do{'' if len(silent) > 1 else 'es'} not answer"
     return HealthCheck(
         "disks",
@@ -274,11 +268,10 @@ def _room(views: ClusterViews) -> HealthCheck:
 
 
 def _of_kind(views: ClusterViews, *kinds: str) -> tuple[str, ...]:
-    found = [t for node_id in sorted(views.by_node) for t in views.by_node[node_id].troubles if t.kind in kinds]
     return tuple(
         f"{_named(t)}: in sync are {listed(t.in_sync)} of {listed(t.replicas)}; min.insync.replicas is"
         f" {t.min_insync_replicas}"
-        for t in found[:PARTITIONS_NAMED_MAX]
+        for _, t in views.troubles(*kinds)[:PARTITIONS_NAMED_MAX]
     )
 
 

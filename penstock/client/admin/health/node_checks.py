@@ -66,10 +66,7 @@ def held_up_readers(views: ClusterViews) -> HealthCheck:
         "`penstock transactions list` shows whose transaction is open, `penstock transactions find-hanging` one that no"
         " coordinator ends, and `penstock transactions abort` ends it (ops/runbooks/PenstockStableOffsetStuck.md)",
         tuple(
-            f"{t.topic}-{t.partition}, led by broker {node_id}: {t.reason}"
-            for node_id in sorted(views.by_node)
-            for t in views.by_node[node_id].troubles
-            if t.kind == "held_up"
+            f"{t.topic}-{t.partition}, led by broker {node_id}: {t.reason}" for node_id, t in views.troubles("held_up")
         )[:PARTITIONS_NAMED_MAX],
     )
 

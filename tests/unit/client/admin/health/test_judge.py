@@ -210,6 +210,17 @@ def test_each_fault_makes_its_check_and_the_cluster_as_ill_as_it_is(row: str) ->
     assert says in found.summary and found.remedy
 
 
+def test_of_many_partitions_those_of_users_own_topics_are_named_first() -> None:
+    """The cluster's own topics have 50 partitions each, and nobody looks for them first."""
+    internal = tuple(PartitionTrouble("__consumer_offsets", n, "under_replicated", (0, 1), (0,), 1) for n in range(12))
+    ill = changed_view(0, lambda own: replace(own, under_replicated=13))
+    other = changed_view(1, lambda own: replace(own, under_replicated=1, under_min_isr=1))
+    seen = views(replace(ill, troubles=(*internal, replace(SHORT, topic="views"))), replace(other, troubles=(SHORT,)))
+    found = check(judge(seen, QUORUM), "replicas").details
+    assert [line.partition(":")[0] for line in found[:3]] == ["orders-4", "views-4", "__consumer_offsets-0"]
+    assert len(found) == 10
+
+
 def test_the_newest_picture_counts_not_that_of_a_broker_that_was_cut_off() -> None:
     old = replace(view(2), controller_id=-1, metadata_offset=100, offline_partitions=9, troubles=(OFFLINE,))
     health = judge(views(view(0), view(1), old), QUORUM)
