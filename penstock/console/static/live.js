@@ -8,8 +8,14 @@
 "use strict";
 
 (() => {
-  const LIVE = { headers: { "X-Penstock-Live": "1" }, credentials: "same-origin" }; // it keeps no session alive
   const EVERY_MS = 2000;
+  const ANSWER_MS = 30000; // of a console whose machine is gone no answer comes, and no error either
+  const asked = (address) =>
+    fetch(address, {
+      headers: { "X-Penstock-Live": "1" }, // it keeps no session alive
+      credentials: "same-origin",
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
   const charts = new Map();
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -55,7 +61,7 @@
   };
 
   const draw = async (figure) => {
-    const answer = await fetch(figure.dataset.series, LIVE);
+    const answer = await asked(figure.dataset.series);
     if (!answer.ok) return;
     const data = await answer.json();
     const names = data.lines.map((line) => line.name).join("\n");
@@ -77,7 +83,7 @@
   const exchange = async () => {
     const parts = [...document.querySelectorAll("[data-live]")].filter((part) => !part.contains(document.activeElement));
     if (!parts.length) return;
-    const answer = await fetch(location.href, LIVE);
+    const answer = await asked(location.href);
     if (answer.redirected) location.reload(); // to the log-in
     if (!answer.ok) return;
     const now = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -87,16 +93,16 @@
     }
   };
 
-  let last = 0;
+  let last = -EVERY_MS; // not by the calendar: set back by a day, it would keep the page still for that day
   let waits = false;
   const changed = () => {
     if (waits || document.hidden) return;
     waits = true;
     setTimeout(async () => {
-      last = Date.now();
+      last = performance.now();
       await Promise.allSettled([drawAll(), exchange()]);
       waits = false;
-    }, Math.max(0, last + EVERY_MS - Date.now()));
+    }, Math.max(0, last + EVERY_MS - performance.now()));
   };
 
   const tail = (table) => {

@@ -20,6 +20,12 @@ def test_uplot_is_what_its_readme_says_and_its_licence_is_beside_it() -> None:
     assert "The MIT License" in (STATIC / "uplot" / "LICENSE").read_text()
 
 
+def test_our_script_waits_by_no_calendar() -> None:
+    """A calendar that is set back would keep every open page still for as long."""
+    text = (STATIC / "live.js").read_text(encoding="utf-8")
+    assert "Date.now" not in text and "performance.now()" in text
+
+
 def test_our_script_puts_in_texts_as_text() -> None:
     text = (STATIC / "live.js").read_text(encoding="utf-8")
     assert not re.search(
