@@ -15,6 +15,7 @@ import pytest
 
 from penstock import Admin, Producer
 from penstock.console.cluster_link import ClusterLink
+from penstock.errors import BootstrapError
 from penstock.testing import Cluster
 from tests.chaos.hung_disks import nodes_that_can_hang
 from tests.support.command_line import penstock
@@ -75,6 +76,34 @@ def check_told(tab: Visitor, cluster: Cluster, fault: str) -> None:
     (disks,) = (check for check in told["checks"] if check["name"] == "disks")
     text = str(tab.page.inner_text("main"))
     assert disks["status"] != "ok" and disks["remedy"] in text and f"disks: {disks['status']}" in text
+
+
+def test_an_open_page_says_that_it_is_not_up_to_date(browser: Any) -> None:
+    """All brokers are away, then the console is: what the page shows is no more than what was."""
+    large, away = LargeCluster(), list[Exception]()
+
+    class AwayLink(ClusterLink):
+        @property
+        def admin(self) -> Any:
+            for error in away:
+                raise error
+            return large
+
+        async def reach(self) -> None:
+            """It takes anybody."""
+
+    with serving_console("none:1", make_admin=lambda *_, **__: large, make_link=AwayLink) as url:
+        tab = Visitor(browser, url)
+        tab.open("/layout")
+        assert tab.page.locator("#stale").count() == 0
+        away.append(BootstrapError("no broker answers"))
+        tab.wait_for_text("This page is as it was at")
+        assert "the cluster does not answer" in tab.page.inner_text("#stale")
+        away.clear()
+        tab.page.wait_for_selector("#stale", state="detached")
+    tab.wait_for_text("the console does not answer")
+    tab.context.close()
+    assert [one for one in tab.complaints if "Failed to load resource" not in one] == []
 
 
 def test_a_thousand_topics_and_five_hundred_groups_are_shown_a_part_at_a_time(browser: Any) -> None:

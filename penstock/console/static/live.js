@@ -9,6 +9,7 @@
 
 (() => {
   const EVERY_MS = 2000;
+  const AGAIN_MS = 30000;
   const ANSWER_MS = 30000; // of a console whose machine is gone no answer comes, and no error either
   const asked = (address) =>
     fetch(address, {
@@ -78,19 +79,43 @@
     }
   };
 
+  // A page that is not as the cluster is says so, whatever it shows.
+  const stale = (why) => {
+    let note = document.getElementById("stale");
+    if (!why) {
+      if (note) note.remove();
+      return;
+    }
+    if (!note) {
+      note = document.createElement("p");
+      note.id = "stale";
+      note.className = "bad";
+      note.setAttribute("role", "alert");
+      document.getElementById("content").prepend(note);
+    }
+    note.textContent = "This page is as it was at " + document.getElementById("as-of").textContent + ": " + why + ".";
+  };
+
   const drawAll = () => Promise.allSettled([...document.querySelectorAll("figure[data-series]")].map(draw));
 
   const exchange = async () => {
-    const parts = [...document.querySelectorAll("[data-live]")].filter((part) => !part.contains(document.activeElement));
-    if (!parts.length) return;
-    const answer = await asked(location.href);
-    if (answer.redirected) location.reload(); // to the log-in
-    if (!answer.ok) return;
-    const now = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const part of parts) {
-      const other = now.getElementById(part.id);
-      if (other && other.innerHTML !== part.innerHTML) part.replaceWith(document.adoptNode(other));
+    if (!document.querySelector("[data-live]")) return;
+    let answer;
+    try {
+      answer = await asked(location.href);
+    } catch {
+      return stale("the console does not answer");
     }
+    if (answer.redirected) location.reload(); // to the log-in
+    if (!answer.ok) return stale(answer.status === 404 ? "what it shows is gone" : "the cluster does not answer, or refuses");
+    const now = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const other = now.getElementById(part.id);
+      const isSame = !other || other.innerHTML === part.innerHTML;
+      if (!isSame && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(other));
+    }
+    stale("");
+    document.getElementById("as-of").textContent = now.getElementById("as-of").textContent;
   };
 
   let last = -EVERY_MS; // not by the calendar: set back by a day, it would keep the page still for that day
@@ -138,8 +163,15 @@
     const moves = document.querySelector("figure[data-series], [data-live]");
     if (!moves) return;
     drawAll();
-    const stream = new EventSource("/live");
-    stream.addEventListener("changed", changed);
+    const follow = () => {
+      const stream = new EventSource("/live");
+      stream.addEventListener("changed", changed);
+      stream.addEventListener("error", () => {
+        changed();
+        if (stream.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN_MS); // refused: the browser gives it up
+      });
+    };
+    follow();
     document.addEventListener("visibilitychange", changed);
     const anew = () => {
       for (const { plot } of charts.values()) plot.destroy();

@@ -4,7 +4,9 @@ It asks as the console's own user, or as nobody where the cluster takes anybody.
 console has none, nothing is watched, and `why_not` says so.
 
 Open pages are told of news once in a step, all at the same moment, so that those who look at the same page share one
-question to the cluster; an event is told at once. Not here: what a person may see of it (pages/watched.py).
+question to the cluster; an event is told at once. Where the cluster answers nothing, or is not watched, they are told
+to ask all the same: a page that stands still would go on to say that all is well. Not here: what a person may see of it
+(pages/watched.py).
 """
 
 from __future__ import annotations
@@ -87,7 +89,13 @@ class ClusterWatch:
         self.feed.note()
 
     async def run(self) -> None:
-        """Reaches the cluster, and asks until it is cancelled."""
+        """Watches and tells until it is cancelled."""
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self._watch())
+            parts.create_task(self._tell_of_silence())
+
+    async def _watch(self) -> None:
+        """Reaches the cluster, and asks."""
         options = {"client_id": "penstock-console-watch", **self._settings.connection, **self._settings.own_login}
         admin = self._make_admin(
             self._settings.bootstrap, **options, request_timeout_ms=REQUEST_MS, default_api_timeout_ms=CALL_MS
@@ -105,6 +113,14 @@ class ClusterWatch:
         if newest != self._told:
             self._told = newest
             self.feed.note()
+
+    async def _tell_of_silence(self) -> None:
+        """Open pages hear something at least in every other step."""
+        step_ms = self.hour.limits.step_ms
+        while True:
+            await asyncio.sleep(step_ms / 1000)
+            if self.clock.boot_ms() // step_ms > self._told[1] + 1:
+                self._maybe_tell()
 
     async def _reach(self, admin: AsyncAdmin) -> None:
         """Returns once the cluster has answered. A cluster that is away is asked again, and so is one that refuses."""

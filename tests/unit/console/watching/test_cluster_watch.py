@@ -106,6 +106,13 @@ def test_a_cluster_that_is_away_is_asked_again() -> None:
     assert watch.why_not == "" and watch.hour.now_ms is not None
 
 
+@pytest.mark.parametrize("error", [BootstrapError("no broker"), AuthenticationRequiredError("log in")])
+def test_open_pages_are_told_to_ask_where_the_watch_hears_nothing(error: Exception) -> None:
+    """A page that stood still would go on to say that all is well."""
+    watch, _ = watched(FakeClient(*[error] * 100), 30)
+    assert watch.hour.now_ms is None and 14 <= watch.feed.version <= 16
+
+
 def test_a_cluster_with_users_is_not_watched_by_nobody() -> None:
     client = FakeClient(AuthenticationRequiredError("log in"))
     watch, _ = watched(client, 30)
