@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.admin import PartitionInfo, TopicDescription
+from penstock.admin import PartitionInfo, ProducerState, TopicDescription
 from penstock.console.page import PageAsked, address_of
 from penstock.console.pages.series import WORDS
 from penstock.console.pages.watched import WatchNote, visible_groups, visible_topics, watch_note
@@ -115,6 +115,14 @@ def _flow_groups(watch: ClusterWatch, visible: frozenset[str] | None, topics: fr
     ]
 
 
+def _writing(known: Sequence[ProducerState], rate: float | None, wall_ms: int) -> int:
+    """The producers of a topic that wrote lately. The times are the brokers': of a topic that gets records the newest
+    is now, whatever the calendar of this machine says."""
+    newest_ms = max((one.last_append_ms for one in known), default=0)
+    now_ms = newest_ms if rate else max(newest_ms, wall_ms)
+    return len({one.producer_id for one in known if one.last_append_ms >= now_ms - PRODUCING_MS})
+
+
 async def _with_producers(asked: PageAsked, topics: Sequence[FlowTopic]) -> tuple[FlowTopic, ...]:
     """The topics with the numbers of idempotent producers that wrote lately; None where the leaders do not say."""
     names = [topic.name for topic in topics[:TOPICS_MAX]]
@@ -124,16 +132,16 @@ async def _with_producers(asked: PageAsked, topics: Sequence[FlowTopic]) -> tupl
         known = await asked.admin.describe_producers(led) if led else {}
     except ApiError:
         return tuple(topics)
-    writing: dict[str, set[int]] = {one.name: set() for one in described}
+    found: dict[str, list[ProducerState]] = {one.name: [] for one in described}
     for tp, producers in known.items():
-        newest_ms = max((one.last_append_ms for one in producers), default=0)
-        recent = max(newest_ms, asked.wall_ms) - PRODUCING_MS
-        writing[tp.topic] |= {one.producer_id for one in producers if one.last_append_ms >= recent}
+        found[tp.topic] += producers
+    rates = {topic.name: topic.records_per_second for topic in topics}
+    writing = {name: _writing(states, rates.get(name), asked.wall_ms) for name, states in found.items()}
     return tuple(
         FlowTopic(
             topic.name,
             topic.records_per_second,
-            len(writing[topic.name]) if topic.name in writing else None,
+            writing.get(topic.name),
             topic.address,
         )
         for topic in topics

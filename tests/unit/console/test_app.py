@@ -152,6 +152,18 @@ def test_a_session_that_ended_is_closed_and_asks_again() -> None:
     on_stage(story)
 
 
+def test_a_calendar_that_is_set_by_a_day_ends_no_session_and_keeps_none_alive() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.log_in()
+        for day_ms in (86_400_000, -2 * 86_400_000):
+            stage.clock.jump_wall(day_ms)
+            assert (await stage.client.get("/echo.json")).status_code == 200
+        stage.clock.advance(IDLE_MS)
+        assert (await stage.client.get("/echo.json")).status_code == 401
+
+    on_stage(story)
+
+
 def test_wrong_passwords_are_said_and_after_some_nobody_may_try() -> None:
     async def story(stage: Stage) -> None:
         for _ in range(FAILURES_MAX):

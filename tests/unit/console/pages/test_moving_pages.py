@@ -89,8 +89,13 @@ def watch() -> ClusterWatch:
     return found
 
 
-def ask(show: Callable[[PageAsked], Coroutine[Any, Any, Any]], user: str = "", **fields: str) -> Any:
+def ask(
+    show: Callable[[PageAsked], Coroutine[Any, Any, Any]], user: str = "", set_by_ms: int = 0, **fields: str
+) -> Any:
+    """The view, after the calendar of the console's machine was set by so much."""
     kept = watch()
+    assert isinstance(kept.clock, ManualClock)
+    kept.clock.jump_wall(set_by_ms)
     link: Any = FakeLinkOfUser()
     return asyncio.run(show(PageAsked(link, Fields(fields), SETTINGS, kept.clock.wall_ms(), user, kept)))
 
@@ -176,6 +181,19 @@ def test_the_flow_has_the_busiest_topics_their_producers_and_groups() -> None:
     assert [(one.group_id, one.lag) for one in page.flow.groups] == [("g", 11)]
     assert "g reads open, secret, lag 11" in page.picture()
     assert [one.name for one in ask(show_flow, topic="open").flow.topics] == ["open"]
+
+
+@pytest.mark.parametrize("day_ms", [86_400_000, -86_400_000])
+def test_a_calendar_that_is_set_by_a_day_changes_no_line_no_event_and_no_producer(day_ms: int) -> None:
+    line, moved = (ask(show_series, subject="topic-records", set_by_ms=by) for by in (0, day_ms))
+    assert (moved.lines, moved.newest_ms - line.newest_ms) == (line.lines, day_ms)
+    events, later = (ask(show_events, set_by_ms=by).events for by in (0, day_ms))
+    assert [(one.text, one.ago_ms) for one in later] == [(one.text, one.ago_ms) for one in events]
+    assert {now.time_ms - before.time_ms for now, before in zip(later, events, strict=True)} == {day_ms}
+    assert [(one.name, one.producers) for one in ask(show_flow, set_by_ms=day_ms).flow.topics] == [
+        ("secret", 1),
+        ("open", 1),
+    ]
 
 
 def test_the_layout_is_of_one_topic_or_of_all() -> None:
