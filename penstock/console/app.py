@@ -41,7 +41,7 @@ from penstock.console.forms import BodiesHeld
 from penstock.console.guard import Guard
 from penstock.console.logins.openid_login import openid_routes
 from penstock.console.logins.password_login import HOME, login_routes
-from penstock.console.page import ConsolePage, PageAsked, ReadingTurns, address_of
+from penstock.console.page import ConsolePage, PageAsked, ReadingTurns, UserQuestions, address_of
 from penstock.console.page_table import PAGES
 from penstock.console.rendering import KeptTexts, template_environment
 from penstock.console.sessions import ConsoleSessions
@@ -78,7 +78,7 @@ class Console:
         )
         self.browsers = Browsers(settings, self.clock, sessions, make_link)
         self._templates, self._texts = template_environment(), KeptTexts()
-        self._reading = ReadingTurns()
+        self._reading, self._questions = ReadingTurns(), UserQuestions()
         self.is_stopping = False
         """Streams end, because the console does."""
 
@@ -105,7 +105,12 @@ class Console:
     async def view(self, page: ConsolePage, browser: Browser, fields: Fields) -> Any:
         """The view of a page, as it was asked for just now or a moment ago."""
         asked = self.asked(browser, fields)
-        return await browser.link.answer((page.path, fields.as_pairs()), page.kept_ms, lambda: page.show(asked))
+
+        async def ask() -> Any:
+            with self._questions.one(browser.user):
+                return await page.show(asked)
+
+        return await browser.link.answer((page.path, fields.as_pairs()), page.kept_ms, ask)
 
     def html(
         self, template: str, browser: Browser | None, request: Request, status: int = 200, **values: object

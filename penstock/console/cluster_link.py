@@ -1,8 +1,8 @@
 """A user's way to the cluster: clients that are that user, and the answers of the last moment.
 
 A page that several browsers look at is asked for once: answers are kept for a moment, and askers who come while one is
-on its way wait for the same. Each answer has a deadline, so that a page never hangs; the number that is on its way is
-limited, so that a broker that hangs holds up the pages that need it and no others.
+on its way wait for the same. Each answer has a deadline, so that a page never hangs. Not here: how many questions of a
+user may be on their way (page.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from penstock.errors import TimedOutError
 CONTACT_MS: Final = 3_000
 PAGE_SECONDS: Final = 10.0
 ANSWERS_MAX: Final = 64
-ASKING_MAX: Final = 16
 CLIENT_ID: Final = "penstock-console"
 
 A = TypeVar("A")
@@ -64,8 +63,6 @@ class ClusterLink:
         self._forget(now_ms)
         found = self._answers.get(key)
         if found is None:
-            if sum(not task.done() for _, task in self._answers.values()) >= ASKING_MAX:
-                raise TimedOutError(f"{ASKING_MAX} pages of this user wait for the cluster already; try again")
             found = now_ms + kept_ms, asyncio.create_task(_within_deadline(ask))
             self._answers[key] = found
         answer: A = await asyncio.shield(found[1])  # whoever closes the browser ends nobody else's question

@@ -9,8 +9,9 @@ letters, also "..".
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import field
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -21,14 +22,41 @@ from penstock.console.cluster_link import ClusterLink
 from penstock.console.fields import Fields
 from penstock.console.settings import ConsoleSettings
 from penstock.console.watching.cluster_watch import ClusterWatch
+from penstock.errors import TimedOutError
 from penstock.lazy_dataclass import dataclass
 
 KEPT_MS: Final = 1_000
 """A page that many look at costs the cluster one question a second."""
+ASKED_OF_USER_AT_ONCE: Final = 16
 READS_AT_ONCE: Final = 8
 READS_OF_USER_AT_ONCE: Final = 2
 ROWS_MAX: Final = 50
 """Rows of a list on one page."""
+
+
+class UserQuestions:
+    """The questions that are on their way, by their users: all sessions of one ask no more at a time, so that a broker
+    that hangs holds up the pages that need it, of that user, and no others."""
+
+    def __init__(self, of_user_max: int = ASKED_OF_USER_AT_ONCE) -> None:
+        self._of_user_max = of_user_max
+        self._asked: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, user: str) -> Iterator[None]:
+        """One more; TimedOutError where too many wait already. Those without a user share a name, and answers."""
+        if self._asked[user] >= self._of_user_max:
+            raise TimedOutError(f"{self._of_user_max} pages of this user wait for the cluster already; try again")
+        self._asked[user] += 1
+        try:
+            yield
+        finally:
+            self._asked[user] -= 1
+            if not self._asked[user]:
+                del self._asked[user]
+
+    def __repr__(self) -> str:
+        return f"UserQuestions({self._asked.total()} of {len(self._asked)} users)"
 
 
 class ReadingTurns:

@@ -15,7 +15,7 @@ import pytest
 from penstock.clock import Clock, ManualClock
 from penstock.console.app import create_app
 from penstock.console.cluster_link import ClusterLink
-from penstock.console.page import ConsolePage, PageAsked
+from penstock.console.page import ASKED_OF_USER_AT_ONCE, ConsolePage, PageAsked
 from penstock.console.page_table import PAGES
 from penstock.console.rendering import TEMPLATES
 from penstock.console.sessions import FAILURES_MAX, IDLE_MS
@@ -70,6 +70,8 @@ class Stage:
         FakeLink.is_open, FakeLink.is_away, FakeLink.closed = False, False, []
         self.clock, self.turns, self.error = ManualClock(), 0, None
         self.error: Exception | None = None
+        self.answers: asyncio.Event | None = None
+        self.all_asked = asyncio.Event()
         page = ConsolePage("/echo", "Echo", self.show, "overview.html", fields=("name",), menu="Echo")
         self.app = create_app(
             ConsoleSettings(bootstrap="none:1", origins=(ORIGIN,), **settings),
@@ -81,6 +83,10 @@ class Stage:
 
     async def show(self, asked: PageAsked) -> View:
         self.turns += 1
+        if self.turns == ASKED_OF_USER_AT_ONCE:
+            self.all_asked.set()
+        if self.answers is not None:
+            await self.answers.wait()
         if self.error is not None:
             raise self.error
         return View(asked.user, asked.fields.text("name", "nobody"), self.turns)
@@ -137,6 +143,29 @@ def test_a_page_of_two_sessions_in_one_moment_has_the_token_of_each() -> None:
             await stage.client.aclose()
         (first, first_token), (second, second_token) = texts
         assert first_token in first and second_token in second and second_token not in first
+
+    on_stage(story)
+
+
+def test_all_sessions_of_a_user_ask_a_bounded_number_of_questions_at_a_time() -> None:
+    async def story(stage: Stage) -> None:
+        stage.answers = asyncio.Event()
+        clients = [stage.client, httpx.AsyncClient(transport=stage.client._transport, base_url=ORIGIN)]
+        waiting = []
+        for client in clients:
+            stage.client = client
+            await stage.log_in()
+            half = ASKED_OF_USER_AT_ONCE // 2
+            waiting += [asyncio.create_task(client.get(f"/echo.json?name={n}")) for n in range(half)]
+        await stage.all_asked.wait()
+        refused = await clients[0].get("/echo.json?name=one-more")
+        assert refused.status_code == 503 and "16 pages of this user wait" in refused.text
+        again = asyncio.create_task(clients[0].get("/echo.json?name=0"))
+        stage.answers.set()
+        assert {answer.status_code for answer in await asyncio.gather(*waiting, again)} == {200}
+        assert (await clients[0].get("/echo.json?name=one-more")).status_code == 200
+        assert stage.turns == ASKED_OF_USER_AT_ONCE + 1, "a page that is on its way is asked for once"
+        await clients[1].aclose()
 
     on_stage(story)
 
