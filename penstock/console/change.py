@@ -41,6 +41,8 @@ class ChangeField:
     """text, number, lines (several of them), flag, or one of `choices`. SECRET: it is typed below the plan, and no page
     or address ever has it. KEPT: the plan fills it, and the form has no place for it."""
     choices: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """The meanings of choices whose names do not tell them."""
     is_needed: bool = False
 
 

@@ -143,6 +143,47 @@ def test_a_person_logs_in_at_the_identity_provider_and_out_again(castle: Castle,
     guest.leave()
 
 
+def test_an_admin_gives_a_program_the_rights_of_a_role_and_takes_them_back(castle: Castle, browser: Any) -> None:
+    guest = Guest(browser, castle.url)
+    page = guest.page
+    page.goto(f"{castle.url}/acls")
+    guest.log_in("admin", castle.admin_password)
+    page.click("text=Give a role")
+    assert "reads topics" in page.inner_text("#role option[value=consumer]")
+    page.fill("#principal", "User:shop")
+    page.select_option("#role", "consumer")
+    page.fill("#topics", "seen\nsecret")
+    page.fill("#ids", "billing")
+    page.click("text=Show the plan")
+    assert "must be empty: consumer needs nothing of that kind" in page.inner_text("[role=alert]")
+    assert (page.input_value("#principal"), page.input_value("#topics")) == ("User:shop", "seen\nsecret")
+    page.fill("#ids", "")
+    page.fill("#groups", "shop")
+    page.click("text=Show the plan")
+    command = page.inner_text("pre")
+    assert "acls create --role consumer --topic seen --topic secret --group shop" in command
+    planned = page.locator("main li code").count()
+    page.click("form.fields button")
+    rows = guest.rows()
+    assert len(rows) == planned and {row["principal"] for row in rows} == {"User:shop"}
+    with castle.admin() as admin:
+        acls = admin.describe_acls(AclFilter(principal="User:shop"))
+    assert {(one.operation, one.resource_name) for one in acls} >= {
+        (Operation.READ, "seen"),
+        (Operation.READ, "secret"),
+        (Operation.READ, "shop"),
+    }
+    page.click("text=Take a role back")
+    assert page.input_value("#principal") == "User:shop"
+    page.select_option("#role", "consumer")
+    page.fill("#topics", "seen\nsecret")
+    page.fill("#groups", "shop")
+    page.click("text=Show the plan")
+    page.click("form.fields button")
+    assert guest.rows() == []
+    guest.leave()
+
+
 def test_an_admin_gives_a_user_rights_and_a_quota_by_forms_and_takes_them_back(castle: Castle, browser: Any) -> None:
     guest = Guest(browser, castle.url)
     page = guest.page

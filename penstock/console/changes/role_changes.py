@@ -26,7 +26,7 @@ KINDS: Final = {
 NAMES_MAX: Final = 20
 ROLE_FIELDS: Final = (
     ChangeField("principal", "Principal", "User:anna", is_needed=True),
-    ChangeField("role", "Role", "what each is for: `penstock acls roles`", choices=tuple(ROLES)),
+    ChangeField("role", "Role", choices=tuple(ROLES), meanings={one.name: one.summary for one in ROLES.values()}),
     ChangeField("topics", "Topics", f"one a line; {WILDCARD}: every one", "lines"),
     ChangeField("groups", "Groups", "one a line", "lines"),
     ChangeField("ids", "Transactional ids", "one a line", "lines"),
