@@ -28,10 +28,33 @@ from penstock.lazy_dataclass import dataclass
 KEPT_MS: Final = 1_000
 """A page that many look at costs the cluster one question a second."""
 ASKED_OF_USER_AT_ONCE: Final = 16
+PART_SECONDS: Final = 5.0
+"""The time for the parts of a page that may be left out: the page itself has ten seconds (cluster_link.py)."""
 READS_AT_ONCE: Final = 8
 READS_OF_USER_AT_ONCE: Final = 2
 ROWS_MAX: Final = 50
 """Rows of a list on one page."""
+
+
+class PartTime:
+    """The time for the parts of one page that may be left out. What one broker holds up is missing, and the page says
+    so; the page itself is answered."""
+
+    def __init__(self, seconds: float = PART_SECONDS) -> None:
+        self._seconds = seconds
+        self._until = asyncio.get_running_loop().time() + seconds
+
+    @asynccontextmanager
+    async def part(self) -> AsyncIterator[None]:
+        """One part; TimedOutError once the time is over."""
+        try:
+            async with asyncio.timeout_at(self._until):
+                yield
+        except TimeoutError:
+            raise TimedOutError(f"no answer within {self._seconds:.0f} s") from None
+
+    def __repr__(self) -> str:
+        return f"PartTime(until {self._until})"
 
 
 class UserQuestions:

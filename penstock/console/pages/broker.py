@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.console.page import PageAsked
+from penstock.console.page import PageAsked, PartTime
 from penstock.console.pages.brokers import BrokerRow, broker_row, log_dirs_or_refusal
-from penstock.errors import ApiError, BrokerIdNotRegisteredError
+from penstock.errors import ApiError, BrokerIdNotRegisteredError, TimedOutError
 from penstock.lazy_dataclass import dataclass
 from penstock.messages.configs import ConfigEntry
 from penstock.written.numbers import INT32_MAX
@@ -76,7 +76,8 @@ async def show_broker(asked: PageAsked) -> BrokerView:
 
 async def _configs(asked: PageAsked, node_id: int) -> tuple[tuple[ConfigEntry, ...], str]:
     try:
-        entries = await asked.admin.describe_broker_config(node_id)
-    except ApiError as error:
+        async with PartTime().part():
+            entries = await asked.admin.describe_broker_config(node_id)
+    except (ApiError, TimedOutError) as error:
         return (), str(error)
     return tuple(entry for _, entry in sorted(entries.items()) if not entry.is_default), ""

@@ -7,8 +7,8 @@ from typing import Final
 
 from penstock.client.admin.groups.group_calls import GROUP_STATES
 from penstock.client.admin.groups.group_types import GroupListing
-from penstock.console.page import PageAsked, Slice
-from penstock.errors import ApiError, GroupIdNotFoundError
+from penstock.console.page import PageAsked, PartTime, Slice
+from penstock.errors import ApiError, GroupIdNotFoundError, TimedOutError
 from penstock.lazy_dataclass import dataclass
 
 LAGS_AT_ONCE: Final = 16
@@ -45,22 +45,23 @@ async def show_groups(asked: PageAsked) -> GroupsView:
     listed = await asked.admin.list_groups(states=(state,) if state else ())
     found = [group for group in listed if wanted in group.group_id]
     part = Slice.of(len(found), asked.fields)
-    turns = asyncio.Semaphore(LAGS_AT_ONCE)
-    rows = await asyncio.gather(*(_row(asked, group, turns) for group in found[part.rows]))
+    turns, time = asyncio.Semaphore(LAGS_AT_ONCE), PartTime()
+    rows = await asyncio.gather(*(_row(asked, group, turns, time) for group in found[part.rows]))
     return GroupsView(tuple(rows), part, wanted, state, GROUP_STATES)
 
 
-async def _row(asked: PageAsked, group: GroupListing, turns: asyncio.Semaphore) -> GroupRow:
+async def _row(asked: PageAsked, group: GroupListing, turns: asyncio.Semaphore, time: PartTime) -> GroupRow:
     """A group whose coordinator does not answer holds up no other's row."""
     lag, reason = None, ""
     async with turns:
         try:
-            lags = await asked.admin.group_lag(group.group_id)
+            async with time.part():
+                lags = await asked.admin.group_lag(group.group_id)
             known = [one.lag for one in lags.values()]
             lag = sum(one for one in known if one is not None)
             reason = next((str(one.error) for one in lags.values() if one.error is not None), "")
         except GroupIdNotFoundError:
             reason = "it was deleted just now"
-        except ApiError as error:
+        except (ApiError, TimedOutError) as error:
             reason = str(error)
     return GroupRow(group.group_id, group.state, str(group.group_type), group.coordinator_id, lag, reason)

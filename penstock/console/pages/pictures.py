@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.admin import PartitionInfo, ProducerState, TopicDescription
-from penstock.console.page import PageAsked, address_of
+from penstock.console.page import PageAsked, PartTime, address_of
 from penstock.console.pages.series import WORDS
 from penstock.console.pages.watched import WatchNote, visible_groups, visible_topics, watch_note
 from penstock.console.pictures.flow_picture import TOPICS_MAX, FlowGroup, FlowTopic, RecordFlow, flow_svg
 from penstock.console.pictures.layout_picture import LayoutBroker, LayoutRow, LayoutView, layout_svg
 from penstock.console.watching.cluster_watch import ClusterWatch
 from penstock.console.watching.last_hour import Subject
-from penstock.errors import ApiError
+from penstock.errors import ApiError, TimedOutError
 from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
@@ -129,8 +129,9 @@ async def _with_producers(asked: PageAsked, topics: Sequence[FlowTopic]) -> tupl
     try:
         described = await asked.admin.describe_topics(names, ask_leaders=False)
         led = [TopicPartition(one.name, p.partition) for one in described for p in one.partitions if p.leader_id >= 0]
-        known = await asked.admin.describe_producers(led) if led else {}
-    except ApiError:
+        async with PartTime().part():
+            known = await asked.admin.describe_producers(led) if led else {}
+    except (ApiError, TimedOutError):
         return tuple(topics)
     found: dict[str, list[ProducerState]] = {one.name: [] for one in described}
     for tp, producers in known.items():

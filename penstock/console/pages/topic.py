@@ -7,10 +7,10 @@ import asyncio
 from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 from penstock.client.admin.log_dirs import BrokerLogDirs
 from penstock.client.cluster.offsets import OffsetInfo
-from penstock.console.page import PageAsked
+from penstock.console.page import PageAsked, PartTime
 from penstock.console.pages.brokers import log_dirs_or_refusal
 from penstock.console.pages.topics import is_in_trouble, leader_size
-from penstock.errors import ApiError
+from penstock.errors import ApiError, TimedOutError
 from penstock.lazy_dataclass import dataclass
 from penstock.messages.configs import ConfigEntry
 from penstock.types import TopicPartition
@@ -48,7 +48,7 @@ class TopicView:
     configs_error: str
     """The right that is missing."""
     offsets_error: str
-    """Why some offsets are not known."""
+    """Why some offsets are not known; of several reasons the first."""
     missing_right: str
 
 
@@ -73,24 +73,37 @@ async def show_topic(asked: PageAsked) -> TopicView:
 
 async def _configs(asked: PageAsked, name: str) -> tuple[tuple[ConfigEntry, ...], str]:
     try:
-        entries = await asked.admin.describe_topic_config(name)
-    except ApiError as error:
+        async with PartTime().part():
+            entries = await asked.admin.describe_topic_config(name)
+    except (ApiError, TimedOutError) as error:
         return (), str(error)
     return tuple(entry for _, entry in sorted(entries.items(), key=lambda one: (one[1].is_default, one[0]))), ""
 
 
 async def _offsets(asked: PageAsked, topic: TopicDescription) -> tuple[Offsets, Offsets, str]:
-    """The offsets of the partitions that have a leader: the others would be waited for."""
-    led = [TopicPartition(topic.name, p.partition) for p in topic.partitions if p.leader_id >= 0 and p.error is None]
-    if not led:
-        return {}, {}, ""
-    try:
-        earliest, latest = await asyncio.gather(
-            asked.admin.list_offsets(dict.fromkeys(led, "earliest")), asked.admin.list_offsets(led)
-        )
-    except ApiError as error:
-        return {}, {}, str(error)
-    return earliest, latest, ""
+    """The offsets of the partitions that have a leader: the others would be waited for. Each leader is asked by itself,
+    so that one which hangs hides no offsets but its own."""
+    led: dict[int, list[TopicPartition]] = {}
+    for p in topic.partitions:
+        if p.leader_id >= 0 and p.error is None:
+            led.setdefault(p.leader_id, []).append(TopicPartition(topic.name, p.partition))
+    earliest, latest, errors, time = Offsets(), Offsets(), list[str](), PartTime()
+
+    async def of_leader(partitions: list[TopicPartition]) -> None:
+        try:
+            async with time.part():
+                firsts, ends = await asyncio.gather(
+                    asked.admin.list_offsets(dict.fromkeys(partitions, "earliest")),
+                    asked.admin.list_offsets(partitions),
+                )
+        except (ApiError, TimedOutError) as error:
+            errors.append(str(error))
+        else:
+            earliest.update(firsts)
+            latest.update(ends)
+
+    await asyncio.gather(*map(of_leader, led.values()))
+    return earliest, latest, errors[0] if errors else ""
 
 
 def _row(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from penstock.console.page import PageAsked
-from penstock.errors import ApiError, AuthorizationFailedError
+from penstock.console.page import PageAsked, PartTime
+from penstock.errors import ApiError, AuthorizationFailedError, GroupIdNotFoundError, TimedOutError
 from penstock.lazy_dataclass import dataclass
 from penstock.types import TopicPartition
 
@@ -79,16 +79,21 @@ async def _groups(asked: PageAsked, topic: str) -> tuple[tuple[ReadingGroup, ...
         listed = await asked.admin.list_groups()
     except AuthorizationFailedError as error:
         return (), 0, 0, str(error)
-    turns = asyncio.Semaphore(ASKED_AT_ONCE)
+    turns, time, errors = asyncio.Semaphore(ASKED_AT_ONCE), PartTime(), list[str]()
 
     async def reading(group_id: str) -> ReadingGroup | None:
         async with turns:
             try:
-                lags = {at: one for at, one in (await asked.admin.group_lag(group_id)).items() if at.topic == topic}
-                if not lags:
-                    return None
-                group = await asked.admin.describe_group(group_id)
-            except ApiError:
+                async with time.part():
+                    every = await asked.admin.group_lag(group_id)
+                    lags = {at: one for at, one in every.items() if at.topic == topic}
+                    if not lags:
+                        return None
+                    group = await asked.admin.describe_group(group_id)
+            except GroupIdNotFoundError:
+                return None
+            except (ApiError, TimedOutError) as error:
+                errors.append(f"{group_id}: {error}")
                 return None
         has = [one for one in group.members if any(at.topic == topic for at in one.assignment)]
         known = [one.lag for one in lags.values() if one.lag is not None]
@@ -96,15 +101,17 @@ async def _groups(asked: PageAsked, topic: str) -> tuple[tuple[ReadingGroup, ...
 
     shown = [group.group_id for group in listed[:GROUPS_ASKED_MAX]]
     found = await asyncio.gather(*map(reading, shown))
-    return tuple(one for one in found if one is not None), len(shown), len(listed), ""
+    why = f"{len(errors)} groups gave no answer; {errors[0]}" if errors else ""
+    return tuple(one for one in found if one is not None), len(shown), len(listed), why
 
 
 async def _writers(asked: PageAsked, led: list[TopicPartition]) -> tuple[tuple[KnownWriter, ...], str]:
     if not led:
         return (), ""
     try:
-        found = await asked.admin.describe_producers(led)
-    except ApiError as error:
+        async with PartTime().part():
+            found = await asked.admin.describe_producers(led)
+    except (ApiError, TimedOutError) as error:
         return (), str(error)
     rows = [
         KnownWriter(
