@@ -4,7 +4,7 @@ The cause is a mistaken `controller.quorum.voters`, or the log dirs of another c
 message, and the node would wait for a leader for ever. The start is refused instead, once the voters that have not
 answered with another cluster id are no majority. A single wrong voter does not stop a node of the right cluster. After
 a majority has answered as expected, nothing is checked any more. A node without configured voters is refused when each
-of its bootstrap servers is of another cluster; one that is right is enough.
+of its bootstrap servers but itself is of another cluster; one that is right is enough.
 
 It is between raft and its transport to the other nodes. `node.py` ends the node. It judges the configuration, so it has
 the configuration's first voters and asks for no later ones.
@@ -12,7 +12,7 @@ the configuration's first voters and asks for no later ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InconsistentClusterIdError, MetaPropertiesError
@@ -40,9 +40,11 @@ class Configured:
         return cls("controller.quorum.voters", named, voters.majority)
 
     @classmethod
-    def servers(cls, servers: Mapping[int, Endpoint]) -> Configured:
-        """The bootstrap servers: one of them must be of this cluster."""
-        return cls("controller.quorum.bootstrap.servers", servers, 1)
+    def servers(cls, servers: Mapping[int, Endpoint], own: Container[Endpoint] = ()) -> Configured:
+        """The bootstrap servers: one of them must be of this cluster. The node's `own` addresses may be among them, and
+        say nothing about that."""
+        others = {server: at for server, at in servers.items() if at not in own}
+        return cls("controller.quorum.bootstrap.servers", others, min(1, len(others)))
 
 
 class ClusterGuard:

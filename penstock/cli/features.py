@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from penstock import __version__
 from penstock.cli.edge.asking import DryRun, Yes, agree
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError, InvalidUpdateVersionError
+from penstock.messages.features import release_number
 
 if TYPE_CHECKING:
     from penstock import Admin
@@ -118,6 +120,9 @@ def _wanted(admin: Admin, features: Sequence[str] | None, release: str, *, raise
             f"the active controller does not know the levels of release {release}, and node {ahead[0]} does: install"
             " that release on the active controller, too (`penstock quorum describe` names it as the leader)"
         )
+    newest = max(release_number(each.since) for one in info.features for each in one.levels)
+    if raises and release_number(release) > max(newest, release_number(__version__)):
+        note(f"release {release} is newer than this penstock, {__version__}, and no node knows a level of it")
     now = {one.name: one.level for one in info.features}
     return {name: level for name, level in levels.items() if (level > now[name] if raises else level < now[name])}
 

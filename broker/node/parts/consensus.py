@@ -30,6 +30,8 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import FeatureTable
 from metadata.image import MetadataImage
+from metadata.listeners import CONTROLLER_LISTENER
+from penstock.types import Endpoint
 from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
 from raft.voters import VoterSet
@@ -70,7 +72,8 @@ def make_raft(
         metadata_log, clock, on_flushed, snapshots, beginning, before_cut=before_cut, before_voters=before_voters
     )
     known = config.first_voters
-    configured = Configured.voters(known) if known else Configured.servers(addresses.servers)
+    own = () if first.ids == (config.node_id,) else _own_addresses(config)  # a quorum of one needs nobody else's word
+    configured = Configured.voters(known) if known else Configured.servers(addresses.servers, own)
     guard = ClusterGuard(peers, config.node_id, cluster_id, configured, on_fatal)
     directory_id, stored = log_manager.directory_id(log_dir), quorum_state.load()
     begins_alone = is_only_beginner(first, config.node_id, stored, raft_log.log_end_offset)
@@ -119,6 +122,12 @@ def _own_state(
     quorum_state = QuorumStateFile(log.directory, fs, memory.note_voted)
     memory.recall(quorum_state, log, first.ids, gave_up_dirs=bool(config.lost_log_dirs))
     return quorum_state, memory.note_records, memory.note_dynamic
+
+
+def _own_addresses(config: NodeConfig) -> tuple[Endpoint, ...]:
+    """The addresses at which other controllers reach this one; none without the controller role."""
+    found = (config.advertised_listeners.get(CONTROLLER_LISTENER), config.listeners.get(CONTROLLER_LISTENER))
+    return tuple(at for at in found if at is not None) if config.is_controller else ()
 
 
 def _raft_limits(config: NodeConfig) -> dict[str, int]:

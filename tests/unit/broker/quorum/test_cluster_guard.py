@@ -83,7 +83,8 @@ def test_node_with_a_majority_of_its_own_is_not_refused_whatever_comes_later(
     assert refusals(node_id, voters, *asked) == []
 
 
-SERVERS = Configured.servers({-2: Endpoint("one", 9193), -3: Endpoint("two", 9193)})
+ONE, TWO = Endpoint("one", 9193), Endpoint("two", 9193)
+SERVERS = Configured.servers({-2: ONE, -3: TWO})
 
 
 def test_node_whose_bootstrap_servers_are_all_of_another_cluster_is_refused_once() -> None:
@@ -104,3 +105,11 @@ def test_node_whose_bootstrap_servers_are_all_of_another_cluster_is_refused_once
 )
 def test_one_bootstrap_server_of_the_right_cluster_is_enough(asked: list[tuple[int, str]]) -> None:
     assert refused(4, SERVERS, *asked) == []
+
+
+@pytest.mark.parametrize("own_answer", [SILENT, OURS])
+def test_the_own_address_among_the_bootstrap_servers_is_no_word_of_the_cluster(own_answer: str) -> None:
+    configured = Configured.servers({-2: ONE, -3: TWO}, own=(TWO,))
+    (refusal,) = refused(4, configured, (-3, own_answer), (-2, FOREIGN), (-2, FOREIGN))
+    assert "one:9193 says: this is cluster-2" in str(refusal)
+    assert refused(4, Configured.servers({-2: ONE}, own=(ONE,)), (-2, OURS), (1, FOREIGN)) == []

@@ -92,6 +92,10 @@ def test_the_command_says_what_was_done_and_what_hinders(
     assert {one["feature"]: one["level"] for one in printed["changes"]} == {"group.version": 2, "metadata.version": 2}
     features.upgrade(["metadata.version=2"], bootstrap=cluster.bootstrap)
     assert capsys.readouterr().out == "metadata.version is 2 already\n"
+    features.upgrade(release_version="0.3.0", bootstrap=cluster.bootstrap)
+    assert capsys.readouterr() == ("nothing to do: every feature has that level, or is beyond it\n", "")
+    features.upgrade(release_version="99.0.0", bootstrap=cluster.bootstrap)
+    assert "release 99.0.0 is newer than this penstock" in capsys.readouterr().err
     features.downgrade(release_version="0.2.0", bootstrap=cluster.bootstrap)
     assert "metadata.version was downgraded to 1" in capsys.readouterr().out
     features.downgrade(release_version="0.2.0", bootstrap=cluster.bootstrap)
