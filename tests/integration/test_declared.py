@@ -61,7 +61,7 @@ def test_a_broker_is_cordoned_and_uncordoned_also_while_it_is_away(cluster: Clus
     with pytest.raises(InvalidReplicationFactorError, match="broker 2 is cordoned"):
         admin.create_topic("too-many", 1, 3)
     assert [row["cordoned"] for row in printed(run(cluster, "brokers", "list", "--json"))] == [False, False, True]
-    assert b"node 2 get no new replicas" in run(cluster, "cluster", "health").stdout
+    assert b"node 2 gets no new replicas" in run(cluster, "cluster", "health").stdout
     run(cluster, "brokers", "uncordon", 2)
     admin.create_topic("uncordoned", 6, 3)
     assert brokers_of(admin, "uncordoned") == {0, 1, 2}

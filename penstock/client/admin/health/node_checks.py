@@ -147,7 +147,7 @@ def cordoned(views: ClusterViews) -> HealthCheck:
     return HealthCheck(
         "cordoned",
         WARNING,
-        f"{nodes_listed(found)} get no new replicas",
+        f"{nodes_listed(found)} {'gets' if len(found) == 1 else 'get'} no new replicas",
         "where that is over: `penstock brokers uncordon ID`",
     )
 
