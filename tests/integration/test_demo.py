@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,10 @@ from pathlib import Path
 import pytest
 
 FILES, LINES = 12, 150
+SPARK_LOG = "penstock-log4j2-"
+"""A file that every Spark session of a user shares."""
+CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""What colours a terminal and moves its cursor."""
 
 
 @pytest.fixture
@@ -34,6 +39,7 @@ def penstock() -> str:
     return shutil.which("penstock", path=os.path.dirname(sys.executable)) or "penstock"
 
 
+@pytest.mark.long  # the same run on a terminal, and the report as JSON in tests/unit/cli/demo/test_report.py
 @pytest.mark.spark
 def test_everything_that_went_in_is_read_back_and_in_parquet_after_both_crashes(text: Path) -> None:
     command = [penstock(), "demo", str(text), "--json"]
@@ -48,12 +54,15 @@ def test_everything_that_went_in_is_read_back_and_in_parquet_after_both_crashes(
     assert shown["leader_killed"]["failover_ms"] > 0 and shown["controller_killed"]["failover_ms"] > 0
 
 
-def test_on_a_terminal_the_cluster_stays_until_ctrl_c_and_then_nothing_is_left(text: Path, tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_on_a_terminal_everything_holds_the_cluster_stays_until_ctrl_c_and_then_nothing_is_left(
+    text: Path, tmp_path: Path
+) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     terminal, ours = pty.openpty()
     demo = subprocess.Popen(
-        [penstock(), "demo", str(text), "--no-spark"],
+        [penstock(), "demo", str(text)],
         stdin=ours,
         stdout=ours,
         stderr=ours,
@@ -61,8 +70,13 @@ def test_on_a_terminal_the_cluster_stays_until_ctrl_c_and_then_nothing_is_left(t
     )
     os.close(ours)
     try:
-        seen = read_until(terminal, "PENSTOCK_BOOTSTRAP=127.0.0.1:")
+        seen = CONTROLS.sub("", read_until(terminal, "PENSTOCK_BOOTSTRAP=127.0.0.1:"))
         assert "everything holds" in seen and "until Ctrl-C" in seen
+        count = f"{FILES * LINES:,}"
+        assert re.search(rf"records[ │]+{count}[ │]+{count}[ │]+{count} ", seen), "in, out and in Parquet: " + seen
+        for crash in ("leader of partition", "the active controller"):
+            assert re.search(rf"kill -9 of node \d, {crash}", seen), seen
+        assert len(re.findall(r"is back in every ISR after \d+ ms", seen)) == 2
         nodes = node_pids(scratch)
         assert len(nodes) == 3 and demo.poll() is None
         demo.send_signal(signal.SIGINT)
@@ -72,7 +86,8 @@ def test_on_a_terminal_the_cluster_stays_until_ctrl_c_and_then_nothing_is_left(t
         demo.kill()
         demo.wait()
         os.close(terminal)
-    assert node_pids(scratch) == [] and list(scratch.iterdir()) == []
+    left = [entry for entry in scratch.iterdir() if not entry.name.startswith(SPARK_LOG)]
+    assert (node_pids(scratch), left) == ([], [])
 
 
 def test_a_path_that_is_not_there_is_refused_before_anything_starts(tmp_path: Path) -> None:

@@ -180,6 +180,7 @@ def test_a_batch_write_is_there_as_a_whole_or_not_at_all(
         write(rows, txnAppId="the job", txnVersion=6)
 
 
+@pytest.mark.long  # test_connect.py has a micro-batch repeated that writes so, unit tests the names
 def test_update_mode_writes_within_foreach_batch_once_under_each_name(
     spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
 ) -> None:

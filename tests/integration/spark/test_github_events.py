@@ -33,6 +33,7 @@ repo = "struct<name: string>"
 """
 
 
+@pytest.mark.long  # unit tests have the feed, test_pipelines.py bronze and silver
 def test_hours_of_an_archive_become_records_and_then_rows_each_event_once(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.spark
 DEADLINE_SECONDS = 120.0
 
 
+@pytest.mark.long  # test_bronze.py has the moments of such a crash, and test_demo.py the process
 def test_a_stream_killed_in_the_middle_leaves_every_row_once(
     spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
 ) -> None:

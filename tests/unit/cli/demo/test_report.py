@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from penstock.cli.demo.reading import Table
-from penstock.cli.demo.report import Crash, Report
+from penstock.cli.demo.report import Crash, Report, print_report
 from penstock.cli.demo.text import Sums, Text
 from penstock.client.producer.producer_statistics import ProducerStatistics
 
@@ -40,6 +41,17 @@ def failed(made: Report) -> set[str]:
 def test_a_log_and_a_table_as_they_were_sent_are_right_though_lines_repeat() -> None:
     for made in (report([0, 1, 2, 3]), report([0, 1, 2, 3], [0, 1, 2, 3])):
         assert made.ok and made.lost == 0 and made.as_json()["duplicates_by_retry"] == 0
+
+
+def test_a_script_gets_one_json_object_with_the_three_counts_and_each_check(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report([0, 1, 2, 3], [0, 1, 2]), as_json=True)
+    out, err = capsys.readouterr()
+    shown = json.loads(out)
+    assert shown["records"] == {"in": 4, "out": 4, "parquet": 3} and not shown["ok"] and shown["lost"] == 0
+    assert shown["checksum"]["in"] == shown["checksum"]["out"] != shown["checksum"]["parquet"]
+    wrong = [name for name, holds in shown["checks"].items() if not holds]
+    assert len(wrong) == 2 and all(f"FAILED: {name}" in err for name in wrong)
+    assert (shown["leader_killed"]["failover_ms"], shown["seconds"]["spark"]) == (10, 2.0)
 
 
 @pytest.mark.parametrize("log", [[0, 1], [0, 2, 3], [2, 3], []])
