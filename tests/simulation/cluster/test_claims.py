@@ -13,7 +13,7 @@ from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from tests.simulation.cluster import test_invariants
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
 from tests.simulation.cluster.conditions import newest_image
-from tests.simulation.cluster.test_invariants import HEALTHY, Lie, Scene, judged
+from tests.simulation.cluster.test_invariants import HEALTHY, Lie, Scene, judged, told
 from tests.support.losing_fs import File
 
 
@@ -208,7 +208,7 @@ def test_a_disk_that_lies_is_found_by_its_claim_and_else_by_what_is_committed(
     assert judged(lie).failures[0].startswith(f"{name}: ")
 
 
-@pytest.mark.parametrize(("name", "lie"), LIES)
+@pytest.mark.parametrize(("name", "lie"), told(LIES))
 def test_a_wrong_claim_is_found(name: str, lie: Lie) -> None:
     outcome = judged(lie)
     assert [failure.partition(":")[0] for failure in outcome.failures] == [name], outcome.failures

@@ -16,7 +16,7 @@ from penstock.types import TopicPartition
 from tests.simulation.cluster.client_invariants import FOUND_SECONDS
 from tests.simulation.cluster.network import CLIENTS
 from tests.simulation.cluster.rpc import AioChannel
-from tests.simulation.cluster.test_invariants import Lie, Scene, judged
+from tests.simulation.cluster.test_invariants import Lie, Scene, judged, told
 from tests.support.sinks import CALLER
 
 TP = TopicPartition("topic", 0)
@@ -100,7 +100,7 @@ LIES: tuple[tuple[str, Lie], ...] = (
 )
 
 
-@pytest.mark.parametrize(("name", "lie"), LIES)
+@pytest.mark.parametrize(("name", "lie"), told(LIES))
 def test_a_client_that_is_wronged_is_found(name: str, lie: Lie) -> None:
     assert [failure.partition(":")[0] for failure in judged(lie).failures] == [name]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.simulation.cluster.mutants.stories import directed
 from tests.simulation.cluster.plan import Aim, Fault, Kind
 from tests.simulation.cluster.world import World
@@ -19,6 +21,7 @@ def test_a_leader_that_was_killed_leads_again_and_no_record_is_lost() -> None:
     assert outcome.given_back == 1 and outcome.acked > 100 and outcome.failed_records == 0
 
 
+@pytest.mark.long
 def test_leaderships_that_move_each_second_cost_clients_nothing_but_retries() -> None:
     (plan,) = directed(
         *(Fault(1.0 + 2.5 * number, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER) for number in range(2)),

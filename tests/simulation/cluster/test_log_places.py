@@ -22,6 +22,7 @@ from tests.simulation.cluster.mutants.log_dirs import LOG_DIRS
 from tests.simulation.cluster.mutants.stories import at_call, directed
 from tests.simulation.cluster.plan import Fault, Kind, OperatorPlan, Task
 from tests.simulation.cluster.world import World
+from tests.support.amount import at_night, usually
 from tests.support.losing_fs import LosingFileSystem
 
 TP, TOPIC_ID, UNIQUE = TopicPartition("t", 0), "A" * 22, "B" * 22
@@ -94,7 +95,7 @@ STRIKES = [
 ]
 
 
-@pytest.mark.parametrize(("suffix", "is_after", "is_kill"), STRIKES)
+@pytest.mark.parametrize(("suffix", "is_after", "is_kill"), usually(STRIKES[::5], long=STRIKES))
 def test_a_move_that_is_struck_at_a_rename_of_its_swap_loses_nothing(
     suffix: str, is_after: bool, is_kill: bool
 ) -> None:
@@ -114,10 +115,15 @@ def test_a_move_that_is_struck_at_a_rename_of_its_swap_loses_nothing(
 @pytest.mark.parametrize(
     ("name", "failure"),
     [
-        ("a copy takes the place of its log before it has everything", ("I13: ", "I14: ")),
-        ("a replica whose log dir has failed goes on taking requests", "I56: "),
         ("the renames of a swap are not synced", "I49: "),
-        ("the swap does not wait for the controller", "I51: "),
+        *usually(
+            (),
+            long=(
+                ("a copy takes the place of its log before it has everything", ("I13: ", "I14: ")),
+                ("a replica whose log dir has failed goes on taking requests", "I56: "),
+                ("the swap does not wait for the controller", "I51: "),
+            ),
+        ),
     ],
 )
 def test_a_mistake_of_moves_is_found(name: str, failure: str | tuple[str, ...]) -> None:
@@ -126,7 +132,7 @@ def test_a_mistake_of_moves_is_found(name: str, failure: str | tuple[str, ...]) 
         assert World(mutant.stories[0]).run().failures[0].startswith(failure)
 
 
-@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("copies", at_night([1, 3], [3]))
 def test_a_replica_whose_new_log_dir_fails_before_the_swap_comes_back_by_itself(
     monkeypatch: pytest.MonkeyPatch, copies: int
 ) -> None:

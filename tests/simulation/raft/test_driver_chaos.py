@@ -16,7 +16,7 @@ from tests.support.amount import usually
 from tests.support.raft_cluster import Cluster, SlowDisk, wait_until
 from tests.support.virtual_time import run_virtual, virtual_clock
 
-SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("2", long="5")))
+SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("1", long="5")))
 CHAOS_MS = 12_000
 
 

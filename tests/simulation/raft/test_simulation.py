@@ -16,10 +16,19 @@ from tests.simulation.raft.mutants import FIRST_SEED, PATCHES, mutated
 from tests.simulation.raft.run import seeds_to_kill, simulate, simulate_changes, simulate_naming
 from tests.simulation.raft.voter_mutants import FIRST_SEED as VOTER_FIRST_SEED
 from tests.simulation.raft.voter_mutants import NAMING_FIRST_SEED, NAMING_PATCHES, SEEN_BY_STORIES, VOTER_PATCHES
-from tests.support.amount import usually
+from tests.support.amount import at_night, usually
 
 SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("4", long="30")))
 MUTANT_SEEDS = 400
+SLOW = (
+    "one_epoch_is_enough",
+    "forgetful_voter_votes",
+    "forgetting_not_persisted",
+    "vote_not_persisted",
+    "snapshot_never_needed",
+    "truncation_ignored",
+)
+"""Mistakes that take many seeds to be noticed."""
 ROOT = Path(__file__).parents[3]
 
 
@@ -58,7 +67,7 @@ def test_history_does_not_depend_on_the_hash_seed() -> None:
     assert digests == {simulate(3).digest}
 
 
-@pytest.mark.parametrize("mutant", PATCHES)
+@pytest.mark.parametrize("mutant", at_night(PATCHES, SLOW))
 def test_mutant_is_killed(mutant: str) -> None:
     found = seeds_to_kill(mutant, MUTANT_SEEDS, FIRST_SEED.get(mutant, 0))
     assert found is not None, f"{mutant} survived {MUTANT_SEEDS} seeds"

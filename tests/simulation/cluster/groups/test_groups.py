@@ -17,7 +17,7 @@ from tests.simulation.cluster.world import World
     ("kinds", "strategy"),
     [
         ((MemberKind.CONSUMER, MemberKind.OURS), "range"),
-        ((MemberKind.CLASSIC, MemberKind.OURS), "range"),
+        pytest.param((MemberKind.CLASSIC, MemberKind.OURS), "range", marks=pytest.mark.long),
         ((MemberKind.CLASSIC,), "cooperative-sticky"),
     ],
 )

@@ -30,17 +30,11 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_the_place_of_a_mutant_is_where_it_was(mutant: Mutant) -> None:
+def test_the_place_of_a_mutant_is_where_it_was_and_it_uses_no_name_that_is_not_there(mutant: Mutant) -> None:
+    """It would die of that name instead of its mistake."""
     before = [edit.function.__code__ for edit in mutant.edits]
     with switched_on(mutant):
         assert all(edit.function.__code__ is not code for edit, code in zip(mutant.edits, before, strict=True))
-    assert [edit.function.__code__ for edit in mutant.edits] == before
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_mutant_uses_no_name_that_is_not_there(mutant: Mutant) -> None:
-    """It would die of that instead of its mistake."""
-    with switched_on(mutant):
         used = {
             (edit.function.__qualname__, name)
             for edit in mutant.edits
@@ -48,6 +42,7 @@ def test_a_mutant_uses_no_name_that_is_not_there(mutant: Mutant) -> None:
             if name not in edit.function.__globals__ and not hasattr(builtins, name)
         }
     assert not used
+    assert [edit.function.__code__ for edit in mutant.edits] == before
 
 
 def _global_names(code: CodeType) -> set[str]:

@@ -13,7 +13,7 @@ from tests.support.amount import at_night
 STORIES = {"calm": CALM, "slow": SLOW, "cut": CUT, "hangs": HANGS, "late": LATE, "transactions": TRANSACTIONS}
 
 
-@pytest.mark.parametrize("name", at_night(STORIES, ["calm", "slow", "hangs"]))
+@pytest.mark.parametrize("name", at_night(STORIES, ["calm", "slow", "hangs", "transactions"]))
 def test_readers_are_served_by_followers_and_nothing_is_lost(name: str) -> None:
     plan: Plan = STORIES[name][0]
     world = World(plan)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.mutants.processing import CONFIG
 from tests.simulation.cluster.plan import (
@@ -37,6 +39,7 @@ def test_both_write_exactly_once_though_each_node_dies() -> None:
     assert calls["sink versions committed"] > 3
 
 
+@pytest.mark.long
 def test_a_group_that_is_behind_when_writers_end_is_judged_by_the_ends_of_what_it_made_then() -> None:
     plan = small_plan(seconds=4.0)
     plan = replace(
@@ -52,6 +55,7 @@ def test_a_group_that_is_behind_when_writers_end_is_judged_by_the_ends_of_what_i
     assert processed > 500
 
 
+@pytest.mark.long
 def test_a_driver_that_begins_while_no_broker_answers_asks_again() -> None:
     plan = small_plan(Fault(0.0, Kind.POWER_ALL, 0, 0, 11.0, 0.5), seconds=12.0)
     plan = replace(
