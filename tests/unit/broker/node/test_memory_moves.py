@@ -140,7 +140,7 @@ def run(
     seed: int,
     story: Story,
     disk: Callable[[], LosingFileSystem] = LosingFileSystem,
-    pause_s: float = 0.005,
+    pause_s: float = 0.02,
     value_bytes: int = 0,
 ) -> None:
     """The story, while records are written and read; then everything acked was read once, in order."""
@@ -243,7 +243,7 @@ def test_a_replica_that_went_and_comes_back_at_once_begins_anew() -> None:
 
     async def story(admin: AsyncAdmin, traffic: Traffic, replicas: tuple[int, ...]) -> None:
         gone = replicas[2]
-        for _ in range(5):
+        for _ in range(usually(2, long=5)):
             await admin.alter_partition_reassignments({ORDERS: replicas[:2]})
             await moved(admin, (*replicas[:2], gone))
             await settled(traffic, replicas)
@@ -284,7 +284,7 @@ def test_a_throttled_move_takes_its_time_and_no_ack_waits_for_it() -> None:
         await admin.alter_broker_config(None, dict.fromkeys(keys))
         await settled(traffic, target)
 
-    run(4, story, pause_s=0.1, value_bytes=2_000)
+    run(4, story, pause_s=0.2, value_bytes=4_000)
 
 
 WHOLE, PARTITION_ONLY = "", f"/{ORDERS}"
@@ -336,7 +336,7 @@ class Destination:
             assert partition.is_reassigning and set(partition.isr) == set(self.replicas), partition
             assert partition.leader_id == self.replicas[0] and partition.leader_epoch == 0, partition
         assert self.disk.refused, "the disk was not full"
-        assert len(self.traffic.acked) > acked + 100 and self.traffic.slowest_ms <= 2 * max(slowest, 20)
+        assert len(self.traffic.acked) > acked + 50 and self.traffic.slowest_ms <= 2 * max(slowest, 20)
 
     async def end(self, admin: AsyncAdmin) -> None:
         """There is room: the move ends, and the new replica is equal to the others."""
@@ -361,7 +361,7 @@ def test_a_move_to_a_disk_that_fills_waits_for_room_and_hurts_nobody(what: str) 
         await destination.stay_full(admin)
         await destination.end(admin)
 
-    run(5, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
+    run(5, story, FillingDisk, pause_s=0.05, value_bytes=2_500)
 
 
 @pytest.mark.parametrize("what", at_night([WHOLE, PARTITION_ONLY], [WHOLE]))
@@ -374,7 +374,7 @@ def test_a_move_to_a_disk_that_is_full_from_the_beginning_waits_for_room(what: s
         await destination.stay_full(admin)
         await destination.end(admin)
 
-    run(6, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
+    run(6, story, FillingDisk, pause_s=0.05, value_bytes=2_500)
 
 
 @pytest.mark.parametrize("what", at_night([WHOLE, PARTITION_ONLY], [WHOLE]))
@@ -395,4 +395,4 @@ def test_a_move_to_a_full_disk_can_be_cancelled_and_made_again(what: str) -> Non
         await destination.order(admin, destination.target)
         await destination.end(admin)
 
-    run(7, story, FillingDisk, pause_s=0.02, value_bytes=1_000)
+    run(7, story, FillingDisk, pause_s=0.05, value_bytes=2_500)
