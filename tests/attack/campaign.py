@@ -40,6 +40,8 @@ class Size:
 
     nodes: int = 3
     every_version: bool = True
+    one_of: int = 1
+    """Of so many methods, those that are refused unheard by gRPC's listeners ask one."""
     timed_refusals: int = 30
     guess_s: float = 5.0
     half_handshakes: int = transports.HALF
@@ -95,7 +97,7 @@ def _with_id_of(stage: Stage, before: dict[str, object]) -> dict[str, object]:
 
 def _attack(stage: Stage, size: Size, report: Report, tell: Callable[[str], None]) -> None:
     tell("every RPC of gRPC's listeners")
-    asyncio.run(grpc_door.attack(stage, report.table))
+    asyncio.run(grpc_door.attack(stage, report.table, size.one_of))
     tell("every API of Kafka's protocol")
     kafka_door.attack(stage, report.table, every_version=size.every_version)
     tell("tokens")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -51,7 +51,8 @@ HEALTH: Final = ("/grpc.health.v1.Health/Check", b"")
 
 @dataclass(frozen=True)
 class Attacker:
-    """`listeners` are those where it is worth a call; `speaks` tells whether it asks a method there."""
+    """`listeners` are those where it is worth a call; `speaks` tells whether it asks a method there. Where
+    `is_refused_unheard`, the connection or its token is refused, whatever it asks."""
 
     name: str
     listeners: tuple[str, ...]
@@ -60,6 +61,7 @@ class Attacker:
     token: str = ""
     user: tuple[str, str] | None = None
     speaks: Callable[[Method], bool] = lambda method: True
+    is_refused_unheard: bool = False
 
 
 EVERYWHERE: Final = tuple(HOLDERS)
@@ -90,20 +92,22 @@ def attackers(stage: Stage, stolen_token: str) -> list[Attacker]:
     other = Authority.create(stage.directory / "unknown-ca", stage.cluster.cluster_id)
     own = stage.signing()
     elsewhere, here = NodeIdentity("A" * 22, 0), NodeIdentity(stage.cluster.cluster_id, 0)
+    foreign = own.leaf("node-0", [URI(elsewhere.uri), general_name(HOST)])
+    expired = own.leaf("node-0", [URI(here.uri), general_name(HOST)], days=-2)
     two = own.leaf("node-0", [URI(here.uri), URI(NodeIdentity(here.cluster_id, 1).uri), general_name(HOST)])
     return [
         Attacker("nobody", EVERYWHERE),
         Attacker("no-rights", ("BROKER",), user=(MALLORY, MALLORYS)),
         Attacker("no-topics", ("BROKER",), user=(MEMBER, MEMBERS), speaks=names_a_topic),
-        Attacker("forged-token", ("BROKER",), token=secrets.token_urlsafe(32)),
-        Attacker("replayed-token", ("BROKER",), token=stolen_token),
+        Attacker("forged-token", ("BROKER",), token=secrets.token_urlsafe(32), is_refused_unheard=True),
+        Attacker("replayed-token", ("BROKER",), token=stolen_token, is_refused_unheard=True),
         Attacker("client-cert", EVERYWHERE, stage.client_certificate()),
-        Attacker("other-CA", EVERYWHERE, stage.node_keystore(other, 0)),
-        Attacker("other-cluster", EVERYWHERE, own.leaf("node-0", [URI(elsewhere.uri), general_name(HOST)])),
-        Attacker("expired", BETWEEN, own.leaf("node-0", [URI(here.uri), general_name(HOST)], days=-2)),
-        Attacker("two-names", BETWEEN, two),
+        Attacker("other-CA", EVERYWHERE, stage.node_keystore(other, 0), is_refused_unheard=True),
+        Attacker("other-cluster", EVERYWHERE, foreign, is_refused_unheard=True),
+        Attacker("expired", BETWEEN, expired, is_refused_unheard=True),
+        Attacker("two-names", BETWEEN, two, is_refused_unheard=True),
         Attacker("as-another", EVERYWHERE, stage.stolen(), speaks=says_its_name),
-        Attacker("plaintext", EVERYWHERE, is_plain=True),
+        Attacker("plaintext", EVERYWHERE, is_plain=True, is_refused_unheard=True),
     ]
 
 
@@ -140,14 +144,15 @@ async def token_of(stage: Stage, user: str, password: str) -> AsyncIterator[str]
         await channel.close()
 
 
-async def attack(stage: Stage, table: Table) -> None:
-    """Every attacker at every listener."""
+async def attack(stage: Stage, table: Table, one_of: int) -> None:
+    """Every attacker at every listener. Those that are refused unheard ask one of so many methods."""
     password = stage.who["password_file"]
     with open(password, encoding="utf-8") as file:  # noqa: ASYNC230 - nothing else runs here
         secret = file.read().strip()
     async with token_of(stage, "admin", secret) as stolen:
         for attacker in attackers(stage, stolen):
-            await asyncio.gather(*(_at(stage, table, attacker, listener) for listener in attacker.listeners))
+            methods = all_methods()[:: one_of if attacker.is_refused_unheard else 1]
+            await asyncio.gather(*(_at(stage, table, attacker, listener, methods) for listener in attacker.listeners))
 
 
 class _Line:
@@ -180,10 +185,10 @@ class _Line:
             self._channel = None
 
 
-async def _at(stage: Stage, table: Table, attacker: Attacker, listener: str) -> None:
+async def _at(stage: Stage, table: Table, attacker: Attacker, listener: str, methods: Sequence[Method]) -> None:
     line = _Line(stage, listener, attacker)
     try:
-        for method in all_methods():
+        for method in methods:
             is_served = method.service in HOLDERS[listener]
             if not attacker.speaks(method):
                 continue

@@ -36,6 +36,7 @@ def browser() -> Iterator[Any]:
         yield made
 
 
+@pytest.mark.long  # integration/test_console.py has a broker that hangs
 def test_a_disk_that_hangs_is_told_with_what_to_do_and_no_page_hangs(browser: Any, tmp_path: Path) -> None:
     """That of a broker, and then that of the quorum's leader, which loses its lead. The tab is open before the disks
     hang, and never loaded again."""

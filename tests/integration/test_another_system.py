@@ -71,7 +71,7 @@ def run(script: str, directory: Path, expected: int = 0) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("script", [PLAIN, SECURED], ids=["plain", "secured"])
+@pytest.mark.parametrize("script", [PLAIN, pytest.param(SECURED, marks=pytest.mark.long)], ids=["plain", "secured"])
 def test_a_node_and_its_clients_need_nothing_of_linux(tmp_path: Path, script: str) -> None:
     run(script, tmp_path)
     assert len((tmp_path / "syncs").read_text().split()) > 5, "the drive's cache is flushed, too"

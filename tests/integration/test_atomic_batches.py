@@ -109,6 +109,7 @@ def test_the_coordinator_is_killed_as_soon_as_it_has_answered(cluster: Cluster) 
             cluster.start(node)
 
 
+@pytest.mark.long  # unit/client/producer/transactions/test_atomic_batches.py has power cuts in a commit
 def test_the_coordinator_is_killed_while_it_decides(cluster: Cluster) -> None:
     """All of a version or nothing is read, and who begins again is told which."""
     topic, expected = cluster.topic(partitions=3), Counter[bytes]()
@@ -141,6 +142,7 @@ def _commit(
         errors.append(error)
 
 
+@pytest.mark.long  # simulation/cluster/sink/
 def test_a_writer_that_loses_a_broker_goes_on(cluster: Cluster) -> None:
     topic = cluster.topic(partitions=3)
     with AtomicBatches(cluster.bootstrap, linger_ms=0) as batches:

@@ -8,8 +8,9 @@ import pytest
 from tests.attack.campaign import ATTACKERS, Size, run
 from tests.attack.guesses import differ
 from tests.attack.verdict import HOLE, LOGIN, RIGHTS, TOLD, Outcome, Secrets, Table
+from tests.support.amount import usually
 
-SMALL = Size(nodes=1, every_version=False, timed_refusals=0, guess_s=0.5, half_handshakes=0)
+SMALL = Size(nodes=1, every_version=False, one_of=usually(6, long=1), timed_refusals=0, guess_s=0.5, half_handshakes=0)
 EYES = Secrets((b"hidden",), ("sesame",), ("nobody",))
 
 
@@ -17,7 +18,7 @@ def test_nobody_without_a_key_reads_changes_or_stops_anything() -> None:
     report = run(SMALL, lambda text: None)
     assert report.holes == []
     assert set(report.table.calls) == set(ATTACKERS)
-    assert len(report.table.cells) > 110 and report.table.calls.total() > 3_000
+    assert len(report.table.cells) > 110 and report.table.calls.total() > usually(1_000, long=3_000)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import PenstockError
 from penstock.testing import Cluster, NodeFailedError
+from tests.support.amount import at_night
 from tests.support.forked import in_child
 from tests.support.waiting import wait_until
 
@@ -138,7 +139,7 @@ signal.pause()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", at_night([signal.SIGKILL, signal.SIGTERM, signal.SIGINT], [signal.SIGTERM]))
 def test_no_node_outlives_the_process_that_started_it(tmp_path: Path, number: signal.Signals) -> None:
     environ = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", HOLDS_A_CLUSTER]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.compaction_campaign import CAMPAIGN, Options
 
 SMALL = Options(
@@ -16,6 +18,7 @@ SMALL = Options(
 )
 
 
+@pytest.mark.long  # the storage battery cuts at every operation of the cleaner
 def test_each_key_has_its_last_value_after_a_kill_in_the_middle_of_cleaning() -> None:
     report = CAMPAIGN.run(SMALL)
     assert report.ok, report.as_json()

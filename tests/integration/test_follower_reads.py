@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.client.admin.admin_types import QuotaEntity
 from penstock.testing import Cluster
+from tests.support.amount import at_night
 from tests.support.waiting import wait_until
 
 RACKS = ("a", "b", "c")
@@ -76,7 +77,7 @@ def test_all_records_come_from_the_follower_and_none_crosses_racks(cluster: Clus
     assert sum(series(cluster, index, "penstock_cross_rack_bytes_out_total") for index in range(3)) == 0
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("trouble", at_night(TROUBLES, ["killed", "stopped"]))
 def test_a_reader_goes_on_at_the_leader_when_its_follower_is(cluster: Cluster, trouble: str) -> None:
     begin, end = TROUBLES[trouble]
     tp, follower = made(cluster, [b"before"])

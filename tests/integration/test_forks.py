@@ -14,8 +14,8 @@ from tests.support.fake_broker import FakeCluster
         ("os.fork", "busy", "fresh"),
         ("fork", "busy", "grandchild"),
         ("os.fork", "busy", "inherited"),
-        ("fork", "closed", "fresh"),
-        ("os.fork", "closed", "grandchild"),
+        pytest.param("fork", "closed", "fresh", marks=pytest.mark.long),
+        pytest.param("os.fork", "closed", "grandchild", marks=pytest.mark.long),
         ("spawn", "idle", "inherited"),
     ],
 )

@@ -27,6 +27,7 @@ CHECKED_S = 0.5
 """Five looks of the job that deletes what is old."""
 
 
+@pytest.mark.long  # test_full_disk.py and test_memory_calendars.py have each
 @pytest.mark.skipif(sys.platform != "linux", reason="a small disk and a calendar of one's own")
 def test_a_full_disk_and_a_calendar_years_ahead_cost_no_record(tmp_path: Path) -> None:
     clock = ShiftedClock(tmp_path)

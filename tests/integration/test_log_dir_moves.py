@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from tests.support.command_line import penstock
@@ -117,6 +119,7 @@ def weights(admin: Admin) -> dict[str, float]:
     return {path: sum(max(size, 1.0) for size in known) for path, known in sizes.items()}
 
 
+@pytest.mark.long  # the other test moves under a producer, unit tests plan
 def test_a_balance_evens_the_log_dirs_of_a_node_under_a_producer_and_nothing_is_lost(tmp_path: Path) -> None:
     balance = ("cluster", "balance", "--by", "dirs", "--json")
     with several_log_dirs(tmp_path, "abc") as (cluster, _), Admin(cluster.bootstrap) as admin:

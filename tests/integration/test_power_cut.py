@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from storage.disk.file_system import OsFileSystem
@@ -56,6 +58,7 @@ def replace_disk(cluster: Cluster, node: int) -> str:
     return lost.directory_id
 
 
+@pytest.mark.long  # simulation/cluster/test_lost_disk.py
 def test_a_cluster_that_dies_at_once_and_loses_a_disk_has_all_acked_records(tmp_path: Path) -> None:
     with Cluster(nodes=3, directory=tmp_path) as cluster, Admin(cluster.bootstrap) as admin:
         admin.create_topic("t", len(PARTITIONS), 3, {"min.insync.replicas": 2})

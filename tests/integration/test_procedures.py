@@ -94,6 +94,7 @@ def test_replace_a_node(cluster: Cluster, tmp_path: Path) -> None:
     assert everything(cluster) == VALUES
 
 
+@long
 def test_lose_the_quorum_for_a_time(cluster: Cluster, tmp_path: Path) -> None:
     for index in (1, 2):
         cluster.kill(index)

@@ -89,6 +89,7 @@ def check_that_replicas_are_equal(cluster: Cluster) -> None:
     assert differences(directories, TOPIC, 1) == []
 
 
+@pytest.mark.long  # simulation/cluster/test_rot.py
 def test_a_follower_whose_recovery_finds_rot_is_rebuilt_from_the_leader(tmp_path: Path) -> None:
     with three_nodes_with_segments(tmp_path) as (cluster, admin):
         leader, _ = leader_and_isr(admin)
@@ -104,6 +105,7 @@ def test_a_follower_whose_recovery_finds_rot_is_rebuilt_from_the_leader(tmp_path
         check_that_replicas_are_equal(cluster)
 
 
+@pytest.mark.long  # likewise
 def test_a_leader_that_reads_rot_gives_the_lead_away_and_is_rebuilt(tmp_path: Path) -> None:
     with three_nodes_with_segments(tmp_path) as (cluster, admin):
         rotten, _ = leader_and_isr(admin)

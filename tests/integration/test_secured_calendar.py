@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from penstock import Consumer, Producer, RecordFuture, TopicPartition
 from penstock.testing import Cluster
 from tests.support.shifted_clock import ShiftedClock
@@ -35,6 +37,7 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
     return sorted(found, key=str)
 
 
+@pytest.mark.long  # likewise test_memory_calendars.py
 def test_a_calendar_two_years_ahead_costs_nothing_that_was_acked(tmp_path: Path) -> None:
     clock = ShiftedClock(tmp_path)
     cluster = Cluster(3, directory=tmp_path / "cluster", secure=True)

@@ -111,6 +111,7 @@ def test_a_transaction_with_a_time_above_a_lowered_maximum_can_be_aborted(tmp_pa
     producer.close(0)
 
 
+@pytest.mark.long  # simulation/cluster/sink/test_exactly_once.py
 def test_reading_and_writing_are_one_act_while_brokers_are_killed(cluster: Cluster) -> None:
     """Each record of the source is in the sink once, though transactions are aborted, and every broker dies once."""
     source, sink, group = cluster.topic(partitions=3), cluster.topic(partitions=3), "copies"

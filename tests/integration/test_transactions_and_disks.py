@@ -110,6 +110,7 @@ def is_committed(producer: Producer) -> bool:
     return True
 
 
+@pytest.mark.long  # simulated clusters lose disks under transactions
 def test_the_disk_of_a_coordinator_is_replaced_by_an_empty_one_with_a_transaction_open(tmp_path: Path) -> None:
     """Another broker goes on with it; the empty one leads again only when it has everything."""
     with three_with_two_dirs(tmp_path) as (cluster, data_dirs), Admin(cluster.bootstrap) as admin:
@@ -137,6 +138,7 @@ def test_the_disk_of_a_coordinator_is_replaced_by_an_empty_one_with_a_transactio
         wait_until(lambda: [one.state for one in admin.list_transactions()] == ["CompleteCommit"])
 
 
+@pytest.mark.long  # simulated coordinators hang
 def test_a_coordinator_that_stands_still_is_left_for_the_next_one_within_seconds(tmp_path: Path) -> None:
     """…while it still stands. When it goes on it does no harm, and what it led is led by another broker."""
     with Cluster(3, CONFIG, tmp_path / "cluster") as cluster, Admin(cluster.bootstrap) as admin:

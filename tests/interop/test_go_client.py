@@ -121,6 +121,7 @@ def kill_leader(cluster: Cluster, topic: str) -> int:
     return leader
 
 
+@pytest.mark.long  # the tests below run what they test
 @pytest.mark.timeout(2 * BUILD_TIMEOUT_S)
 def test_the_examples_own_tests_pass() -> None:
     go("vet", "./...")
@@ -196,6 +197,7 @@ def test_go_reads_a_partition_that_had_no_leader_beside_others_that_had_one(
         consumer.kill()
 
 
+@pytest.mark.long  # it waits for the end of a session
 @pytest.mark.timeout(BUILD_TIMEOUT_S + 2 * TIMEOUT_S)
 def test_go_logs_in_over_tls_again_when_its_session_ends_or_the_node_was_restarted(client: str, tmp_path: Path) -> None:
     config = {"listener.name.broker.connections.max.reauth.ms": REAUTH_MS}

@@ -16,6 +16,7 @@ import pytest
 from penstock import Admin, TopicPartition
 from penstock.testing import Cluster
 from tests.interop.drivers.first_things import CLIENTS, PARTITIONS, VALUE
+from tests.support.amount import at_night
 from tests.support.command_line import penstock
 from tests.support.waiting import wait_until
 
@@ -31,7 +32,7 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", at_night(CLIENTS, [*CLIENTS][1:]))
 def test_a_client_of_kafka_makes_a_topic_commits_a_transaction_and_reads_it_in_a_group(
     cluster: Cluster, client: str
 ) -> None:
