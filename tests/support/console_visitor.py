@@ -13,6 +13,8 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WAIT_MS = 60_000
+LOOKS_MS = 100
+"""Between two looks at a page that changes; without it the browser looks at each of 60 pictures a second."""
 
 
 @contextmanager
@@ -54,7 +56,8 @@ class Visitor:
 
     def wait_for_text(self, text: str) -> None:
         """Returns once the page says so, by itself."""
-        self.page.wait_for_function("text => document.querySelector('main').innerText.includes(text)", arg=text)
+        said = "text => document.querySelector('main').innerText.includes(text)"
+        self.page.wait_for_function(said, arg=text, polling=LOOKS_MS)
 
     def rows(self, number: int = 0) -> list[dict[str, str]]:
         """The cells of the page's table by their column."""
