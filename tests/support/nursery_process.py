@@ -1,7 +1,9 @@
 """The process of nursery.py: `python -P nursery_process.py`, with the socket of its requests as standard input.
 
-It loads a node's code, and forks for each request. The process in between ends at once, so that the node becomes a
-child of the test's process. It ends with the test's process, whose end of the socket is closed then.
+It loads a node's code, has one node live in memory, and forks for each request. Message codecs and the methods of
+dataclasses are compiled when they are first used, which is half of what a node takes of a processor until it is ready.
+The process in between ends at once, so that the node becomes a child of the test's process. It ends with the test's
+process, whose end of the socket is closed then.
 """
 
 from __future__ import annotations
@@ -10,15 +12,19 @@ import contextlib
 import gc
 import importlib
 import json
+import logging
 import os
 import socket
 import sys
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
-from penstock import node
+from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition, node
 
 MESSAGE_BYTES_MAX = 256 * 1024
+ROOT = str(Path(__file__).resolve().parents[2])
 
 
 def main() -> int:
@@ -26,6 +32,7 @@ def main() -> int:
     node.prepare_path()
     for name in ("process.preflight", "commands.format", "server"):
         importlib.import_module(f"broker.node.{name}")
+    _use_a_node()
     gc.collect()
     gc.freeze()  # in a node, a collection would copy the pages of all that it walks
     gc.enable()
@@ -51,6 +58,31 @@ def main() -> int:
         os.waitpid(between, 0)
         with contextlib.closing(os.fdopen(from_child, "rb")) as lines:
             requests.send(lines.read())
+
+
+def _use_a_node() -> None:
+    """One whole node and its clients on a simulated machine, without a thread, a socket or a file."""
+
+    async def use(cluster: Any) -> None:
+        cluster.format()
+        await cluster.start()
+        where: dict[str, Any] = {"bootstrap": cluster.bootstrap(), "environment": cluster.clients()}
+        async with AsyncAdmin(**where) as admin, AsyncProducer(**where) as producer, AsyncConsumer(**where) as consumer:
+            await admin.create_topic("used", 1, 1)
+            await (await producer.send("used", b"value"))
+            await consumer.assign([TopicPartition("used", 0)])
+            await consumer.seek_to_beginning()
+            while not await consumer.poll(100):
+                continue
+        await cluster.stop()
+
+    sys.path.append(ROOT)
+    logging.disable(logging.CRITICAL)
+    try:
+        importlib.import_module("tests.support.memory_cluster").run_in_memory(1, use, nodes=1)
+    finally:
+        logging.disable(logging.NOTSET)
+        sys.path.remove(ROOT)
 
 
 def _become(environ: dict[str, str], log: int) -> None:
