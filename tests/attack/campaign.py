@@ -41,7 +41,7 @@ class Size:
     nodes: int = 3
     every_version: bool = True
     one_of: int = 1
-    """Of so many methods, those that are refused unheard by gRPC's listeners ask one."""
+    """Attackers that are refused unheard by gRPC's listeners ask one of so many methods."""
     timed_refusals: int = 30
     guess_s: float = 5.0
     half_handshakes: int = transports.HALF

@@ -20,7 +20,7 @@ FILES, LINES = 12, 150
 SPARK_LOG = "penstock-log4j2-"
 """A file that every Spark session of a user shares."""
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-"""What colours a terminal and moves its cursor."""
+"""The sequences that colour a terminal and move its cursor."""
 
 
 @pytest.fixture
