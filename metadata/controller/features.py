@@ -253,7 +253,7 @@ def _hindrances(
     deaf = {node.node_id for node in nodes if node.is_voter and not node.is_heard}
     deaf |= (voters | broker_ids) - {node.node_id for node in heard}
     for node_id in sorted(deaf):
-        remedies = ["start it"]
+        remedies = ["start it (if it runs, its log says what it waits for, such as room on its disk)"]
         if node_id in broker_ids:
             remedies.append(f"forget it if it is gone for good (`penstock brokers unregister {node_id}`)")
         if node_id in voters:

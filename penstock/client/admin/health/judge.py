@@ -103,7 +103,11 @@ def _quorum(views: ClusterViews, quorum: QuorumInfo | None) -> HealthCheck:
         silent = (f"voter {v.node_id} {_last_fetch(v.last_fetch_ms_ago)}" for v in late)
         left = f"{spare} more may fail" if spare > 0 else "no other voter may fail"
         return HealthCheck(
-            "quorum", DEGRADED, f"{', '.join(silent)}; {left}", f"start {nodes_listed([v.node_id for v in late])}"
+            "quorum",
+            DEGRADED,
+            f"{', '.join(silent)}; {left}",
+            f"start {nodes_listed([v.node_id for v in late])}; the log of one that runs says what it waits for, such as"
+            " room on its disk",
         )
     silence = seconds(VOTER_SILENT_MS)
     return HealthCheck("quorum", OK, f"node {quorum.leader_id} leads {len(voters)} voters, none silent for {silence}")

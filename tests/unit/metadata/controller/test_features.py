@@ -82,7 +82,7 @@ def test_a_level_that_every_node_knows_is_raised_by_a_record_that_names_its_rele
         ((*ALL[:2], node(3, OLD)), 3, "node 3 is too old, it knows metadata.version 1: install release 0.3.0"),
         ((*ALL[:2], node(3, heard=False)), 3, "node 3 is away.*start it.*brokers unregister 3.*quorum remove-voter"),
         (ALL[:2], 3, r"node 3 is away.*brokers unregister 3`\)$"),
-        ((*ALL[:2], node(3, heard=False)), 2, r"node 3 is away.*start it, or remove it from the voters"),
+        ((*ALL[:2], node(3, heard=False)), 2, r"node 3 is away.*start it .*its disk\), or remove it from the voters"),
         ((*ALL, node(9, OLD, votes=False)), 3, "node 9 is too old"),
         ((*ALL[:2], HeardNode(3, True, True, "nonsense", 0)), 3, "node 3 is too old, it says nothing that can be read"),
         ((*ALL, node(3, OLD, votes=False)), 3, "node 3 is too old"),
