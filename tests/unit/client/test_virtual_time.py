@@ -356,6 +356,7 @@ def test_a_seed_is_a_whole_story() -> None:
     assert events_of(1) != events_of(2)
 
 
+@pytest.mark.long  # test_memory_cluster.py has clients and nodes tell the same in every process
 def test_a_seed_is_the_same_story_in_every_process() -> None:
     """Nothing depends on where objects lie in memory, or on how strings are hashed."""
     code = """

@@ -53,9 +53,9 @@ def test_a_twentieth_of_the_plans_have_nodes_of_two_releases_and_the_others_stay
 def test_nodes_are_rolled_and_levels_change_beside_kills_and_one_seed_is_one_story() -> None:
     kills = Fault(1.0, Kind.KILL, 0, 1, 0.5, 0.5), Fault(2.0, Kind.POWER, 1, 0, 0.5, 0.5)
     (plan,) = rolling(*kills, old=(1,), tellings=1)
-    first, second = World(plan).run(), World(plan).run()
+    first, *others = (World(plan).run() for _ in range(usually(1, long=2)))
     assert not first.failures
-    assert first.digest == second.digest
+    assert all(other.digest == first.digest for other in others)
     assert first.moves["levels rolled on"] > 0 and first.moves["levels raised"] > 0
 
 

@@ -17,6 +17,7 @@ from tests.simulation.cluster.voters.drawn_voters import DROPPED, with_voters
 from tests.simulation.cluster.voters.voter_plan import VoterPlan
 from tests.simulation.cluster.voters.voter_sets import VoterSets
 from tests.simulation.cluster.world import Outcome, World
+from tests.support.amount import usually
 
 
 def run(*faults: Fault, **more: object) -> Outcome:
@@ -34,9 +35,9 @@ def test_a_tenth_of_the_plans_have_such_voters_and_the_others_stay_as_they_were(
 
 def test_voters_come_and_go_beside_kills_and_one_seed_is_one_story() -> None:
     kills = Fault(1.0, Kind.KILL, 0, 1, 0.5, 0.5), Fault(2.0, Kind.POWER, 1, 0, 0.5, 0.5)
-    first, second = run(*kills, pause_s=0.1), run(*kills, pause_s=0.1)
+    first, *others = (run(*kills, pause_s=0.1) for _ in range(usually(1, long=2)))
     assert not first.failures
-    assert first.digest == second.digest
+    assert all(other.digest == first.digest for other in others)
     assert first.moves["voters added"] > 2 < first.moves["voters removed"]
 
 

@@ -65,7 +65,11 @@ def set_of(cluster: MemoryCluster, *ids: int) -> VoterSet:
     return VoterSet(tuple(map(cluster.voter, ids)))
 
 
-@pytest.mark.parametrize("config", [{}, SNAPSHOTS], ids=["log", "snapshots"])
+EACH_START = [pytest.param({}, marks=pytest.mark.long), SNAPSHOTS]
+"""A node has snapshots of the metadata; at night it also starts from its log alone."""
+
+
+@pytest.mark.parametrize("config", EACH_START, ids=["log", "snapshots"])
 def test_a_quorum_that_was_fixed_by_its_file_becomes_a_dynamic_one_without_a_stop(config: dict[str, object]) -> None:
     async def story(cluster: MemoryCluster) -> None:
         cluster.format()
@@ -83,7 +87,7 @@ def test_a_quorum_that_was_fixed_by_its_file_becomes_a_dynamic_one_without_a_sto
     run_in_memory(5, story, config=config)
 
 
-@pytest.mark.parametrize("config", [{}, SNAPSHOTS], ids=["log", "snapshots"])
+@pytest.mark.parametrize("config", EACH_START, ids=["log", "snapshots"])
 def test_a_quorum_grows_from_one_voter_to_three_and_shrinks_to_another_one(config: dict[str, object]) -> None:
     async def story(cluster: MemoryCluster) -> None:
         cluster.format_dynamic(0)
@@ -156,7 +160,7 @@ def recover(cluster: MemoryCluster, index: int) -> None:
     cluster.given_up_dirs[index] = still_lost(config, survivor, disk)
 
 
-@pytest.mark.parametrize("config", [{}, SNAPSHOTS], ids=["log", "snapshots"])
+@pytest.mark.parametrize("config", EACH_START, ids=["log", "snapshots"])
 def test_a_copy_of_the_disk_that_is_left_stands_for_a_lost_voter(config: dict[str, object]) -> None:
     async def story(cluster: MemoryCluster) -> None:
         cluster.format_dynamic(0, 1, 2)

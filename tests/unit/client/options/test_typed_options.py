@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from penstock import (
     Admin,
     AsyncAdmin,
@@ -95,6 +97,7 @@ def test_help_shows_every_option_with_its_default_and_its_meaning() -> None:
             assert " ".join(key.doc.split()) in words
 
 
+@pytest.mark.long  # mypy checks each use of an option in this repository; here it must find wrong ones
 def test_mypy_finds_the_options_and_names_that_are_wrong(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")

@@ -113,7 +113,7 @@ def test_an_interruption_at_any_line_loses_nothing_and_repeats_nothing(way: str)
     is_long = usually(False, long=True)
     count = moments(is_long=is_long)
     assert count > 800
-    drawn = random.Random(f"{SEED} {way}").sample(range(1, count + 1), usually(250, long=count))
+    drawn = random.Random(f"{SEED} {way}").sample(range(1, count + 1), usually(100, long=count))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a coroutine that was interrupted before its first line
         for at in drawn:

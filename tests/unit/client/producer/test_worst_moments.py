@@ -18,6 +18,7 @@ from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import CalledInCallbackError, ClientClosedError, InvalidRecordError, RecordListTooLargeError
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
+from tests.support.amount import at_night
 from tests.support.fake_broker import FakeCluster
 from tests.support.waiting import wait_until
 
@@ -137,7 +138,7 @@ def test_a_send_that_waits_for_memory_while_the_producer_closes_is_refused(clust
 
 
 @pytest.mark.parametrize("arguments", [{}, {"key": b"k"}, {"headers": {"h": b"1"}}], ids=["plain", "keyed", "headers"])
-@pytest.mark.parametrize("batch_size", [4_000, 1 << 24], ids=["small batches", "one batch"])
+@pytest.mark.parametrize("batch_size", at_night([4_000, 1 << 24], [1 << 24]), ids=["small batches", "one batch"])
 def test_an_interruption_at_any_moment_of_a_send_costs_no_other_record(
     cluster: FakeCluster, arguments: dict[str, Any], batch_size: int
 ) -> None:
