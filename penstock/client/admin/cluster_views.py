@@ -60,6 +60,14 @@ class ClusterViews:
         """The standings by node id."""
         return [self.by_node[node_id].standing for node_id in sorted(self.by_node)]
 
+    @property
+    def leading(self) -> list[NodeStanding]:
+        """The standings of the brokers whose word on what they lead counts. A fenced one was replaced as a leader, and
+        may not know it; the newest picture counts even if it is that of a fenced one."""
+        newest = self.newest
+        fenced = {broker.node_id for broker in newest.brokers if broker.fenced} - {newest.standing.node_id}
+        return [standing for standing in self.statuses if standing.node_id not in fenced]
+
     def troubles(self, *kinds: str) -> list[tuple[int, PartitionTrouble]]:
         """The troubles of these kinds, each with the node that tells it; those of users' own topics come first."""
         found = [(node_id, t) for node_id, view in self.by_node.items() for t in view.troubles if t.kind in kinds]

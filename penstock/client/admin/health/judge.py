@@ -191,7 +191,7 @@ def _offline(views: ClusterViews) -> HealthCheck:
 
 
 def _under_min_isr(views: ClusterViews) -> HealthCheck:
-    count = sum(status.under_min_isr for status in views.statuses)
+    count = sum(status.under_min_isr for status in views.leading)
     if not count:
         return HealthCheck("min.insync.replicas", OK, "every leader that answers has enough replicas in sync")
     return HealthCheck(
@@ -204,7 +204,7 @@ def _under_min_isr(views: ClusterViews) -> HealthCheck:
 
 
 def _under_replicated(views: ClusterViews) -> HealthCheck:
-    count = sum(status.under_replicated for status in views.statuses)
+    count = sum(status.under_replicated for status in views.leading)
     if not count:
         return HealthCheck("replicas", OK, "all are in sync, as the leaders that answer know it")
     return HealthCheck(
@@ -272,10 +272,12 @@ def _room(views: ClusterViews) -> HealthCheck:
 
 
 def _of_kind(views: ClusterViews, *kinds: str) -> tuple[str, ...]:
+    leading = {status.node_id for status in views.leading}
+    found = [t for node_id, t in views.troubles(*kinds) if node_id in leading]
     return tuple(
         f"{_named(t)}: in sync are {listed(t.in_sync)} of {listed(t.replicas)}; min.insync.replicas is"
         f" {t.min_insync_replicas}"
-        for _, t in views.troubles(*kinds)[:PARTITIONS_NAMED_MAX]
+        for t in found[:PARTITIONS_NAMED_MAX]
     )
 
 

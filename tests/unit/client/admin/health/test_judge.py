@@ -238,6 +238,16 @@ def test_what_a_fenced_broker_led_by_its_old_metadata_counts_no_more() -> None:
     assert check(judge(views(view(0), old, view(2)), QUORUM), "offline partitions").status == "ok"
 
 
+def test_the_replicas_of_what_a_fenced_broker_still_believes_to_lead_are_not_its_to_judge() -> None:
+    """A broker whose disk hangs is fenced, and misses every other replica of what it led: the sick one is not they."""
+    fenced = tuple(replace(one, fenced=one.node_id == 2) for one in BROKERS)
+    newer = [replace(view(node), brokers=fenced, metadata_offset=101) for node in range(2)]
+    old = changed_view(2, lambda own: replace(own, fenced=True, under_min_isr=1, under_replicated=1))
+    health = judge(views(*newer, replace(old, troubles=(SHORT,))), QUORUM)
+    assert (check(health, "min.insync.replicas").status, check(health, "replicas").status) == ("ok", "ok")
+    assert health.status == "degraded" and "broker 2" in check(health, "brokers").details[0]
+
+
 def test_listeners_of_the_nodes_that_are_open_to_every_network_are_a_warning_and_no_fault() -> None:
     seen = views(view(0), changed_view(1, lambda own: replace(own, node_listeners=(EXPOSED, INTERNAL))), view(2))
     health = judge(seen, QUORUM)
