@@ -18,7 +18,7 @@ from penstock.types import Endpoint
 CALLS = 200
 METHOD = "/test.Test/Wait"
 LEFT_BYTES_MAX = 200
-"""Of each call; gRPC's library kept 960 bytes and more."""
+"""The bytes that a call may leave; gRPC's library kept 960 and more."""
 
 
 class MallInfo(ctypes.Structure):
