@@ -20,13 +20,22 @@ TIMEOUT_S = 30.0
 @contextmanager
 def running_console(bootstrap: str, *options: str, tls_ca: str | Path | None = None) -> Iterator[str]:
     """The address of a console for that cluster; it has ended well when the context is left."""
+    with started_console(bootstrap, *options, tls_ca=tls_ca) as (_, url):
+        yield url
+
+
+@contextmanager
+def started_console(
+    bootstrap: str, *options: str, tls_ca: str | Path | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The same with its process."""
     command = [sys.executable, "-c", PROGRAM, "console", "--bootstrap", bootstrap, "--port", "0", *options]
     command += [] if tls_ca is None else ["--tls-ca", str(tls_ca)]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ)
     assert process.stdout is not None
     try:
-        yield process.stdout.readline().strip()
+        yield process, process.stdout.readline().strip()
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
     finally:
