@@ -70,14 +70,16 @@ def _cancelled(endpoint: Endpoint) -> BaseException:
 async def _answer_of(call: Any) -> bytes:
     """The answer of a call. Where the caller is cancelled, the call is, and its own task ends by that: a task of a call
     that is cancelled itself never frees what it has given to the library, one to several KiB for each call. A process
-    that lives for months, such as the console, cancels many."""
-    task = call._invocation_task
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.done():
-            call._cancel("the caller has gone")
-        raise
+    that lives for months, such as the console, cancels many. A call without such a task is the simulator's, or that of
+    another release of the library."""
+    task = getattr(call, "_invocation_task", None)
+    if task is not None:
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                call._cancel("the caller has gone")
+            raise
     answer: bytes = await call
     return answer
 
