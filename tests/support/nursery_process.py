@@ -76,6 +76,8 @@ def _use_a_node() -> None:
                 continue
         await cluster.stop()
 
+    for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
+        del os.environ[name]  # of the test that begins first: its user is none of this node's
     sys.path.append(ROOT)
     logging.disable(logging.CRITICAL)
     try:
