@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor
 from functools import partial
@@ -84,7 +83,7 @@ class ConnectionWatch:
         streams: StreamsView,
         clock: Clock,
         executor: Executor,
-        processor_seconds: Callable[[], float] = time.thread_time,
+        processor_seconds: Callable[[], float],
     ) -> None:
         """Looking and cutting may take long, so they run in `executor`, which belongs to the caller.
         `processor_seconds`: what the thread that asks has used of a processor."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
@@ -84,7 +85,7 @@ class GrpcServer:
         self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
         self._unread = UnreadAnswers(clock.now_ms)
         view = WithCalls(streams, self._unread)
-        self.connections = ConnectionWatch(listener, sockets, guard, view, clock, self._executor)
+        self.connections = ConnectionWatch(listener, sockets, guard, view, clock, self._executor, time.thread_time)
         self._early_reads = EarlyReads(listener, is_known or (lambda peer: True))
         self._bytes = None
         if watched is not None:

@@ -19,7 +19,7 @@ NONE, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND = 0, 5, 72
 
 
 def test_a_broker_without_the_listener_is_left_out_and_its_partitions_say_so_until_it_has_one() -> None:
-    port, later = (ports.kafka for ports in free_ports(2))
+    port = free_ports(1)[0].kafka
     with Cluster(2, kafka_ports=[port, 0]) as cluster:
         topic = cluster.topic(partitions=2, replication_factor=1)
         with Producer(cluster.bootstrap) as producer:
@@ -39,7 +39,7 @@ def test_a_broker_without_the_listener_is_left_out_and_its_partitions_say_so_unt
             assert check.details[0].startswith("KAFKA is not on node 1")
             assert "speaks Kafka's protocol" in cluster.log_path(0).read_text()
             cluster.stop(1)
-            config = cluster.config_path(1)
+            config, later = cluster.config_path(1), free_ports(1)[0].kafka  # not before: others would take it meanwhile
             text = config.read_text()
             config.write_text(text.replace('"BROKER://', f'"KAFKA://127.0.0.1:{later}", "BROKER://', 1))
             cluster.start(1)

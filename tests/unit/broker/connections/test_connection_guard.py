@@ -84,7 +84,9 @@ def test_connections_are_found_among_the_descriptors_and_cut_whether_or_not_they
         other = socket.create_connection(elsewhere.getsockname())
         try:
             guard, executor = ConnectionGuard(3, 3, 1_000), THREADS.executor("look", 1)
-            watch = ConnectionWatch("TEST", AcceptedSockets({port}), guard, streams, SystemClock(), executor)
+            watch = ConnectionWatch(
+                "TEST", AcceptedSockets({port}), guard, streams, SystemClock(), executor, lambda: 0.0
+            )
             asyncio.run(watch.look())
             assert watch.statistics().open == 3 and watch.statistics().cut_over_limit == 2
             for client in clients:
@@ -157,7 +159,7 @@ def test_a_connection_over_a_limit_is_cut_within_a_second(per_ip: int, together:
     async def main() -> None:
         sockets, clock = Sockets(), virtual_clock()
         guard = ConnectionGuard(together, per_ip, 60_000)
-        watch = ConnectionWatch("TEST", cast(Any, sockets), guard, NoStreams(), clock, cast(Any, None))
+        watch = ConnectionWatch("TEST", cast(Any, sockets), guard, NoStreams(), clock, cast(Any, None), lambda: 0.0)
         watch._in_thread = at_once  # type: ignore[method-assign, assignment]
         sockets.open = [Endpoint("10.0.0.1", port) for port in range(3)]
         watch.start()

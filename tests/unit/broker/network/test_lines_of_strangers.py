@@ -128,7 +128,7 @@ def test_connections_that_do_not_read_their_answers_write_one_line(caplog: pytes
     async def scenario() -> None:
         clock = ManualClock(100_000)
         guard = ConnectionGuard(1_000, 1_000, 60_000)
-        watch = ConnectionWatch("TEST", cast(Any, Sockets()), guard, Streams(), clock, cast(Any, None))
+        watch = ConnectionWatch("TEST", cast(Any, Sockets()), guard, Streams(), clock, cast(Any, None), lambda: 0.0)
         watch._in_thread = at_once  # type: ignore[method-assign, assignment]
         await watch.look()
         await watch.look()
