@@ -94,8 +94,7 @@ class DelayedOperation:
 
     A partition may be done before the others are expected: a disk that fails under one partition fails its neighbours
     in the same call. So nothing is complete BEFORE `all_expected`, or the others would be answered before they are
-    done.
-    `on_complete` is called once. `expire` answers the partitions that are still open through `on_expired(index)`.
+    done. `on_complete` is called once. `expire` answers the partitions that are still open through `on_expired(index)`.
     """
 
     __slots__ = ("_all_expected", "_done", "_on_complete", "_on_expired", "_open")
