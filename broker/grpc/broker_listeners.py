@@ -20,7 +20,7 @@ from broker.connections.under_way import Shares
 from broker.grpc.access import ListenerAccess
 from broker.grpc.callers import Callers, client_callers, node_callers
 from broker.grpc.client_streams import StreamHandlers, StreamLimits
-from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.network.listeners import BrokerService
 from broker.network.named_partitions import arrivals_first, coordinators_first
 from broker.tls.material import NO_CERTIFICATES, Certificates

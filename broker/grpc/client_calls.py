@@ -19,7 +19,7 @@ import grpc.aio
 from broker.grpc.access import ListenerAccess
 from broker.grpc.errors import NOT_THROTTLED, abort
 from broker.grpc.handlers import Call
-from broker.grpc.turned_decoder import DecodedMessage
+from broker.grpc.incoming.turned_decoder import DecodedMessage
 from broker.grpc.unread_answers import FREE_BYTES
 from broker.load.long_work import PIECE_NS
 from broker.network.answer_turns import needs_room

@@ -19,8 +19,8 @@ from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.access import ListenerAccess
 from broker.grpc.errors import abort
 from broker.grpc.handlers import Stream
-from broker.grpc.request_decoder import RequestDecoders
-from broker.grpc.turned_decoder import DecodedMessage, TurnedDecoder
+from broker.grpc.incoming.request_decoder import RequestDecoders
+from broker.grpc.incoming.turned_decoder import DecodedMessage, TurnedDecoder
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare, Quotas
 from broker.network.decoding_turns import DecodingTurns

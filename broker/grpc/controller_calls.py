@@ -16,7 +16,7 @@ from broker.grpc import quorum_codec as quorum
 from broker.grpc.callers import Callers
 from broker.grpc.errors import abort
 from broker.grpc.handlers import Call
-from broker.grpc.turned_decoder import DecodedMessage
+from broker.grpc.incoming.turned_decoder import DecodedMessage
 from broker.network.request_channel import Caller
 from penstock.errors import ApiError, UnknownServerError
 from penstock.messages.api import Api, ApiKind

@@ -14,7 +14,7 @@ from broker.connections.connection_watch import ConnectionWatch
 from broker.connections.listener_limits import listener_limits
 from broker.grpc.broker_listeners import ServedListeners
 from broker.grpc.callers import node_callers
-from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.grpc.servers import (
     GrpcServer,
     add_broker_apis,

@@ -19,13 +19,13 @@ import grpc
 import grpc.aio
 
 from broker.connections.under_way import MESSAGE_MS
-from broker.grpc.early_reads import read_at_once
 from broker.grpc.errors import abort
+from broker.grpc.incoming.early_reads import read_at_once
+from broker.grpc.incoming.read_turns import ReadTurns
+from broker.grpc.incoming.request_decoder import RequestDecoders
+from broker.grpc.incoming.turned_decoder import DecodedMessage, TurnedDecoder
 from broker.grpc.open_services import ReadUnproven
-from broker.grpc.read_turns import ReadTurns
 from broker.grpc.refused_calls import NOT_COUNTED, EndsConnection, Refuses, refuse
-from broker.grpc.request_decoder import RequestDecoders
-from broker.grpc.turned_decoder import DecodedMessage, TurnedDecoder
 from broker.grpc.unread_answers import UnreadAnswers
 from broker.load.busy_time import BusyTime
 from broker.load.long_work import LongWork

@@ -16,7 +16,7 @@ import grpc.aio
 
 from broker.connections.accepted_sockets import peer_of
 from broker.grpc.errors import abort
-from broker.grpc.read_turns import ReadTurns
+from broker.grpc.incoming.read_turns import ReadTurns
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.types import Endpoint
 

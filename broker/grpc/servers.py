@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
-import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
@@ -24,12 +23,13 @@ from broker.grpc.callers_that_left import quieten
 from broker.grpc.client_calls import broker_calls, client_calls
 from broker.grpc.controller_calls import controller_calls, quorum_calls
 from broker.grpc.credentials import server_credentials
-from broker.grpc.early_reads import EarlyReads
 from broker.grpc.handlers import Service, add_calls
+from broker.grpc.incoming.call_intake import make_server
+from broker.grpc.incoming.early_reads import EarlyReads
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.grpc.open_services import OpenServices
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
 from broker.grpc.refused_calls import RefusedCalls, UnknownCalls
-from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.unread_answers import UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
 from broker.network.listeners import ControllerService
@@ -54,8 +54,7 @@ UNCOMPRESSED = 1 << 0
 came, before anybody is asked: no count of received bytes would see it. Batches have compression of their own."""
 CONNECTION_STREAMS_MAX = 100
 """Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit; RFC 9113, 6.5.2: not
-below 100). The library hands the calls of one API over in the order in which they came by all connections, so those
-that are open are ahead of everybody's next one."""
+below 100). All begin when they come (call_intake.py): each takes memory of the event loop until it has been read."""
 
 
 class GrpcServer:
@@ -81,7 +80,7 @@ class GrpcServer:
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
         quieten()
-        self._server = grpc.aio.server(options=server_options(limits))
+        self._server = make_server(server_options(limits))
         self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
         self._unread = UnreadAnswers(clock.now_ms)
         view = WithCalls(streams, self._unread)

@@ -6,7 +6,7 @@ decode, so that is long work (load/long_work.py): one is decoded at a time. A me
 AGAIN, because the answers of its party may have filled its share meanwhile; without room it gives the turn back. While
 nobody has a turn, a message is decoded at once, and the time that a large one takes is charged.
 
-Not here: how a protocol counts elements (kafka_codec/, grpc/request_decoder.py), the room for them (element_room.py),
+Not here: how a protocol counts elements (kafka_codec/, request_decoder.py), the room for them (element_room.py),
 and the room for bytes (request_memory.py).
 """
 

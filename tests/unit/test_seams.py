@@ -30,6 +30,7 @@ EDGES = {
     "broker/grpc/errors.py": GRPC,
     "broker/grpc/access.py": GRPC,
     "broker/grpc/handlers.py": GRPC,
+    "broker/grpc/incoming/call_intake.py": GRPC,
     "broker/grpc/open_services.py": GRPC,
     "broker/grpc/refused_calls.py": GRPC,
     "broker/grpc/outgoing_calls.py": GRPC,

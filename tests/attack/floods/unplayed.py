@@ -33,8 +33,8 @@ UNPLAYED: Final = {
     "test_a_large_message_waits_for_its_turn_and_a_small_one_does_not",
     "tagged fields of a section": UNIT + "kafka_codec/test_malformed.py::"
     "test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
-    "lobby seconds": UNIT + "grpc/test_early_reads.py::test_a_message_that_never_comes_is_not_waited_for",
-    "lobby places": UNIT + "grpc/test_early_reads.py::test_whoever_holds_many_places_gives_one_to_a_newcomer",
+    "lobby seconds": UNIT + "grpc/incoming/test_early_reads.py::test_a_message_that_never_comes_is_not_waited_for",
+    "lobby places": UNIT + "grpc/incoming/test_early_reads.py::test_whoever_holds_many_places_gives_one_to_a_newcomer",
     "batches between two index entries": "tests/unit/storage/segment/test_timestamp_lookup.py::"
     "test_a_fetch_walks_over_few_headers_however_large_the_interval_of_the_index_is",
     "bytes between two index entries": "tests/unit/storage/segment/test_segment_indexes.py::"

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.grpc.request_decoder import RequestDecoder
+from broker.grpc.incoming.request_decoder import RequestDecoder
 from penstock.errors import InvalidRequestError
 from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2

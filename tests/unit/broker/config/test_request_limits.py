@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor, MethodDescriptor
 
 from broker.config.request_limits import reference
-from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
+from broker.grpc.incoming.request_decoder import RequestDecoder, RequestDecoders
 from broker.kafka.api_row import REPLICA_ELEMENTS_MAX
 from penstock.errors import InvalidRequestError
 from penstock.messages.apis import APIS

@@ -16,8 +16,8 @@ from broker.connections.turns import PeerTurns
 from broker.grpc.access import ListenerAccess
 from broker.grpc.client_calls import client_calls
 from broker.grpc.client_streams import PRODUCES_PIPELINED_MAX, StreamHandlers, StreamLimits
-from broker.grpc.request_decoder import RequestDecoders
-from broker.grpc.turned_decoder import DecodedMessage
+from broker.grpc.incoming.request_decoder import RequestDecoders
+from broker.grpc.incoming.turned_decoder import DecodedMessage
 from broker.load.busy_time import BusyTimes
 from broker.network.answer_turns import SMALL_ELEMENTS
 from broker.network.connection_loop import Quotas

@@ -11,11 +11,11 @@ import grpc
 import pytest
 
 from broker.connections.under_way import MESSAGE_MS
-from broker.grpc.early_reads import read_at_once
 from broker.grpc.handlers import Service, add_calls
+from broker.grpc.incoming.early_reads import read_at_once
+from broker.grpc.incoming.read_turns import READS_MAX, ReadTurns
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.grpc.open_services import OpenServices
-from broker.grpc.read_turns import READS_MAX, ReadTurns
-from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime
 from broker.network.request_memory import RequestMemory
 from penstock.messages.apis import APIS

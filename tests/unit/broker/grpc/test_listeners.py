@@ -19,7 +19,7 @@ from broker.grpc.access import ListenerAccess
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_streams import StreamHandlers, StreamLimits
 from broker.grpc.grpc_listeners import GrpcListeners
-from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.grpc.servers import add_broker_apis, add_client_apis, broker_server
 from broker.load.busy_time import BusyTimes
 from broker.network.client_names import ClientNames

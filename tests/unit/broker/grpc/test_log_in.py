@@ -24,8 +24,8 @@ from broker.grpc.callers import METADATA_MAX, SessionCallers
 from broker.grpc.client_calls import client_calls
 from broker.grpc.client_streams import StreamHandlers, StreamLimits
 from broker.grpc.handlers import Service, add_calls
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.grpc.refused_calls import EndsConnection
-from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime, BusyTimes
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request, RequestChannel

@@ -27,7 +27,7 @@ from broker.grpc.access import ListenerAccess
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.callers import SessionCallers
 from broker.grpc.client_streams import StreamHandlers, StreamLimits
-from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.grpc.servers import add_client_apis, broker_server
 from broker.load.busy_time import BusyTimes
 from broker.network.failed_requests import FailedRequests

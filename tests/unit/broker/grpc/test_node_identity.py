@@ -23,7 +23,7 @@ from broker.grpc.client_calls import broker_calls
 from broker.grpc.client_streams import StreamHandlers, StreamLimits
 from broker.grpc.controller_calls import controller_calls, quorum_calls
 from broker.grpc.handlers import Service, add_calls
-from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime, BusyTimes
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory

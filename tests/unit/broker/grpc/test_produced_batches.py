@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.grpc.request_decoder import RequestDecoder
+from broker.grpc.incoming.request_decoder import RequestDecoder
 from penstock.errors import InvalidRequestError
 from penstock.messages.client_apis import FURTHER_BATCHES_MAX, PRODUCE
 from penstock.pb import broker_pb2 as pb

@@ -12,7 +12,7 @@ import pytest
 from broker.grpc import quorum_codec as quorum
 from broker.grpc.callers import AnonymousCallers
 from broker.grpc.controller_calls import quorum_calls
-from broker.grpc.turned_decoder import DecodedMessage
+from broker.grpc.incoming.turned_decoder import DecodedMessage
 from broker.network.request_channel import Caller
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS

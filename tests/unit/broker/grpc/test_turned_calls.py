@@ -13,9 +13,9 @@ import grpc.aio
 import pytest
 
 from broker.grpc.handlers import Service, add_calls
-from broker.grpc.read_turns import READS_MAX
-from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
-from broker.grpc.turned_decoder import DecodedMessage
+from broker.grpc.incoming.read_turns import READS_MAX
+from broker.grpc.incoming.request_decoder import RequestDecoder, RequestDecoders
+from broker.grpc.incoming.turned_decoder import DecodedMessage
 from broker.load.busy_time import BusyTime
 from broker.load.long_work import LongWork
 from broker.network.decoding_turns import LONG

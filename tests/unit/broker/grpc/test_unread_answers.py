@@ -12,7 +12,7 @@ from broker.connections.connection_watch import NoStreams
 from broker.grpc.client_calls import _encoded
 from broker.grpc.handlers import Call as CallOfService
 from broker.grpc.handlers import Service, add_calls
-from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.grpc.servers import CONNECTION_STREAMS_MAX
 from broker.grpc.unread_answers import FREE_BYTES, UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime

@@ -20,7 +20,7 @@ from broker.apis.producing.produce_conversion import ProduceConversionStatistics
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.access import ListenerAccess
 from broker.grpc.client_streams import StreamHandlers, StreamLimits
-from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.incoming.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestMemory

@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 
 from broker.connections.accepted_sockets import AcceptedSockets
-from broker.grpc.early_reads import SECONDS_MAX, WATCHED_MAX, EarlyReads
+from broker.grpc.incoming.early_reads import SECONDS_MAX, WATCHED_MAX, EarlyReads
 from penstock.errors import ResourceExhaustedError
 from penstock.types import Endpoint
 from tests.support.virtual_time import run_virtual

@@ -16,8 +16,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from broker.grpc import quorum_codec as quorum
+from broker.grpc.incoming.wire_walk import Field, Shape, WireWalk
 from broker.grpc.produced_batches import check_batches
-from broker.grpc.wire_walk import Field, Shape, WireWalk
 from broker.network.decoding_turns import LONG
 from penstock.errors import InvalidRequestError, InvariantViolation
 from penstock.messages.api import Api, ApiKind

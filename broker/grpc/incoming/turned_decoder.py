@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from broker.grpc.request_decoder import RequestDecoder
+from broker.grpc.incoming.request_decoder import RequestDecoder
 from broker.network.answer_turns import SMALL_ELEMENTS, needs_room
 from broker.network.decoding_turns import LONG, DecodingTurns
 
