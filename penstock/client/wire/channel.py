@@ -188,11 +188,15 @@ class GrpcChannel:
         self._on_trailer = on_trailer
         self._is_tls = tls is not None
         self._channel: Any = None
+        self._closed = False
         self._calls: dict[str, Any] = {}
         self._streams: dict[str, Any] = {}
 
     def _opened(self) -> Any:
-        """gRPC's channel; NetworkError where this process may not open the files that gRPC needs."""
+        """gRPC's channel. NetworkError where this process may not open the files that gRPC needs, and once it is
+        closed: gRPC's own error is no ApiError, and nobody would close another channel."""
+        if self._closed:
+            raise call_cancelled(self._endpoint)
         if self._channel is None:
             short = descriptors.shortage(CHANNEL_FILES if forks.is_grpc_used() else FIRST_CHANNEL_FILES)
             if short:
@@ -234,6 +238,9 @@ class GrpcChannel:
         return GrpcStream(call, self._endpoint, self._is_tls)
 
     async def close(self) -> None:
+        self._closed = True
+        self._calls.clear()
+        self._streams.clear()
         if self._channel is not None:
             await self._channel.close()
 

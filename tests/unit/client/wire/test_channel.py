@@ -1,4 +1,4 @@
-"""A call whose caller is cancelled gives its memory back."""
+"""A call whose caller is cancelled gives its memory back, and a channel that was closed says so."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import grpc.aio
 import pytest
 
 from penstock.client.wire.channel import GrpcChannel
+from penstock.errors import ApiError, NetworkError
 from penstock.types import Endpoint
 
 CALLS = 200
@@ -78,5 +79,26 @@ def test_calls_that_are_cancelled_leave_no_memory_behind() -> None:
         await server.stop(None)
         assert ended[0] == 2 * CALLS, "the server hears of it"
         assert left < LEFT_BYTES_MAX
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_channel_that_was_closed_refuses_calls_and_streams(is_used: bool) -> None:
+    async def story() -> None:
+        server = grpc.aio.server()
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        channel = GrpcChannel(Endpoint("127.0.0.1", port))
+        if is_used:
+            with pytest.raises(ApiError):
+                await channel.call(METHOD, b"", timeout_ms=60_000)
+        await channel.close()
+        for method in (METHOD, f"{METHOD}More"):
+            with pytest.raises(NetworkError, match="the call was cancelled"):
+                await channel.call(method, b"", timeout_ms=60_000)
+            with pytest.raises(NetworkError, match="the call was cancelled"):
+                await channel.open_stream(method).read()
+        await server.stop(None)
 
     asyncio.run(story())
