@@ -16,7 +16,7 @@ from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.producer.async_producer import AsyncProducer
 from penstock.clock import Clock
 from penstock.console.call_limits import CALL_MS, REQUEST_MS
-from penstock.errors import TimedOutError
+from penstock.errors import AuthenticationFailedError, TimedOutError
 
 CONTACT_MS: Final = 3_000
 PAGE_SECONDS: Final = 10.0
@@ -24,6 +24,10 @@ ANSWERS_MAX: Final = 64
 CLIENT_ID: Final = "penstock-console"
 
 A = TypeVar("A")
+
+
+class LogInEndedError(AuthenticationFailedError):
+    """The user's session has ended while a question was on its way."""
 
 
 class ClusterLink:
@@ -58,15 +62,15 @@ class ClusterLink:
         return AsyncProducer(self._bootstrap, **{**self._options, **limits, **options})
 
     async def answer(self, key: object, kept_ms: int, ask: Callable[[], Awaitable[A]]) -> A:
-        """The answer to a question, asked now or at most `kept_ms` ago. TimedOutError after PAGE_SECONDS."""
+        """The answer to a question, asked now or at most `kept_ms` ago. TimedOutError after PAGE_SECONDS, and
+        LogInEndedError for one that `close` has ended."""
         now_ms = self._clock.now_ms()
         self._forget(now_ms)
         found = self._answers.get(key)
         if found is None:
             found = now_ms + kept_ms, asyncio.create_task(_within_deadline(ask))
             self._answers[key] = found
-        answer: A = await asyncio.shield(found[1])  # whoever closes the browser ends nobody else's question
-        return answer
+        return await _shared_answer(found[1])
 
     async def once(self, ask: Callable[[], Awaitable[A]]) -> A:
         """The answer to what is asked for once, such as a change: never kept, with the same deadline."""
@@ -103,6 +107,18 @@ class ClusterLink:
 def _is_old(task: asyncio.Task[Any], until_ms: int, now_ms: int) -> bool:
     """True for an error, too: that is asked again at once."""
     return now_ms >= until_ms or task.cancelled() or task.exception() is not None
+
+
+async def _shared_answer(task: asyncio.Task[A]) -> A:
+    """Whoever closes the browser ends nobody else's question. A log-out in another tab has cancelled the question, and
+    not the request that waits for it."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        own = asyncio.current_task()
+        if task.cancelled() and (own is None or not own.cancelling()):
+            raise LogInEndedError("your log-in has ended; log in again") from None
+        raise
 
 
 async def _within_deadline(ask: Callable[[], Awaitable[A]]) -> A:

@@ -181,6 +181,20 @@ def test_a_session_that_ended_is_closed_and_asks_again() -> None:
     on_stage(story)
 
 
+def test_a_page_that_is_on_its_way_at_a_log_out_says_that_the_log_in_has_ended() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.log_in()
+        token = stage.app.state.console.browsers._sessions.form_token(stage.client.cookies["penstock_session_9180"])
+        stage.answers = asyncio.Event()
+        waiting = [asyncio.create_task(stage.client.get(f"/echo.json?name={n}")) for n in range(ASKED_OF_USER_AT_ONCE)]
+        await stage.all_asked.wait()
+        await stage.client.post("/logout", data={"token": token})
+        answers = await asyncio.gather(*waiting)
+        assert {(one.status_code, one.json()["error"]["name"]) for one in answers} == {(401, "LogInEndedError")}
+
+    on_stage(story)
+
+
 def test_a_calendar_that_is_set_by_a_day_ends_no_session_and_keeps_none_alive() -> None:
     async def story(stage: Stage) -> None:
         await stage.log_in()
