@@ -297,7 +297,7 @@ async def _read_back(consumer: AsyncConsumer, plan: ReadPlan) -> NewestRecords:
         starts = {tp: max(firsts[tp], ends[tp] - step) for tp in plan.partitions}
         for tp, offset in starts.items():
             await consumer.seek(tp, offset if offset < ends[tp] else plan.ends[tp])  # nothing of it is left
-        part, read, ended = await _read(consumer, replace(plan, ends=ends, count=POLL_RECORDS_MAX), spent)
+        part, read, ended = await _read(consumer, replace(plan, ends=ends, count=plan.count + 1), spent)
         fits = len(found) + len(part)
         found = _newest([*found, *part], plan)
         has_older = any(firsts[tp] < starts[tp] for tp in plan.partitions)
@@ -345,10 +345,12 @@ async def _read(
 
 
 def _newest(found: list[ConsumerRecord], plan: ReadPlan) -> list[ConsumerRecord]:
-    """The last ones, the newest first, where these were asked for."""
+    """The last ones, the newest first, where these were asked for. Those of one partition are in the order of the log:
+    the times are the producers' own, and a page of older ones begins below the smallest offset of this one."""
     if not plan.is_newest:
         return found[: plan.count]
-    order = sorted(found, key=lambda one: (one.timestamp_ms, one.offset), reverse=True)
+    by_time = len(plan.partitions) > 1
+    order = sorted(found, key=lambda one: (one.timestamp_ms if by_time else 0, one.offset), reverse=True)
     return order[: plan.count]
 
 

@@ -18,6 +18,7 @@ from penstock.console.pages.records import (
     HEADER_LISTED_BYTES_MAX,
     LISTED,
     POLL_RECORDS_MAX,
+    ROWS_ASKED_MAX,
     ReadPlan,
     RecordFilter,
     _read,
@@ -153,3 +154,17 @@ def test_older_records_of_a_partition_are_reached_page_by_page() -> None:
     with pytest.raises(FieldError, match="partition"):
         shown(topic, until="5")
     assert shown(topic).older_until is None
+
+
+@pytest.mark.parametrize("count", [20, ROWS_ASKED_MAX])
+def test_older_records_are_all_reached_where_the_clock_of_their_producer_was_set_back(count: int) -> None:
+    topic = KeyedTopic(9_000)
+    log = topic.logs[0]
+    for late in log[900:]:
+        log[late.offset] = late._replace(timestamp_ms=late.timestamp_ms - 86_400_000)
+    found, until, pages = list[int](), "", 0
+    while pages == 0 or until:
+        view = shown(topic, partition="0", key="k-", count=str(count), until=until)
+        found += [one.offset for one in view.records]
+        until, pages = str(view.older_until or ""), pages + 1
+    assert found == [one.offset for one in reversed(log)]
