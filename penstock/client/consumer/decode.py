@@ -65,7 +65,9 @@ def _before_damage(records: bytes, from_offset: int, decoder: Decoder[C], error:
             good_to = max(batches[number - 1][1].next_offset, from_offset) if number else from_offset
             after = _after(batches, number, good_to)
             bad = BadBatch(max(header.base_offset, 0), after, header.size_bytes, cause)
-            return Decoded(decoder(records[:at], from_offset), good_to, at, bad)
+            good = decode_good(records[:at], from_offset, good_to, decoder)
+            # too large together: the bad batch is in the rest, and comes after that
+            return good if good.size_bytes < at else Decoded(good.columns, good_to, at, bad)
     if len(batches) < 2:
         raise error
     half, last = batches[len(batches) // 2][0], batches[len(batches) // 2 - 1][1]  # together they are too large

@@ -266,6 +266,22 @@ def test_small_batches_that_unpack_to_a_lot_are_taken_in_parts_each_record_once(
     assert [offset for part in found for offset in part] == list(range(9)) and positions(core) == (9, 0)
 
 
+def test_good_batches_that_unpack_to_a_lot_come_in_parts_before_the_damage_behind_them() -> None:
+    core = consumer()
+    plain = build_batch([bytes(PIECE_BYTES_MIN // 20)], timestamps_ms=0, base_offset=6, leader_epoch=0)
+    good_ones = [packed(n, PIECE_BYTES_MIN // 4) for n in range(5)]
+    fetched(core, A, 0, *good_ones, wrong_checksum(5), plain, to=7)
+    found = []
+    while part := [record.offset for record in core.take_records(100)]:
+        found += part
+        if len(found) == 5:
+            break
+    assert found == list(range(5)) and positions(core) == (5, 0)
+    with pytest.raises(UndecodableBatchError) as caught:
+        core.take_records(100)
+    assert caught.value.offset == 5
+
+
 def test_a_poll_ends_by_the_bytes_that_its_records_have_without_compression() -> None:
     core = consumer()
     for n in range(6):
