@@ -29,6 +29,7 @@ from penstock.record.reader import (
     CREATE_TIME,
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     LOG_APPEND_TIME,
+    TooLargeTogetherError,
     batch_body,
     columns_of_batch,
     wanted_batches,
@@ -84,18 +85,21 @@ def to_arrow_columns(
     check_crc: bool = True,
     include_headers: bool = False,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    max_unpacked_bytes: int | None = None,
 ) -> ArrowColumns:
-    """The data records with `from_offset <= offset < to_offset`, as `read_columns` gives them."""
+    """The data records with `from_offset <= offset < to_offset`, as `read_columns` gives them, and refuses them."""
     data = bytes(buffer)
     batches = wanted_batches(data, from_offset, to_offset, check_crc=check_crc)
     parts = [
         _within(_decode_group(group, include_headers), from_offset, to_offset)
-        for group in _groups(data, batches, max_decompressed_bytes)
+        for group in _groups(data, batches, max_decompressed_bytes, max_unpacked_bytes)
     ]
     return _joined(parts, include_headers)
 
 
-def _groups(data: bytes, batches: list[tuple[int, BatchHeader]], max_decompressed_bytes: int) -> Iterator[_Group]:
+def _groups(
+    data: bytes, batches: list[tuple[int, BatchHeader]], max_decompressed_bytes: int, max_unpacked_bytes: int | None
+) -> Iterator[_Group]:
     """Uncompressed batches stay where they are, in one group; otherwise bodies are copied together as they unpack."""
     if len(data) <= MAX_ARRAY_BYTES and all(header.codec == Codec.NONE for _, header in batches):
         if batches:
@@ -104,9 +108,12 @@ def _groups(data: bytes, batches: list[tuple[int, BatchHeader]], max_decompresse
         return
     bodies: list[bytes] = []
     headers: list[BatchHeader] = []
-    bounds, size_bytes = [], 0
+    bounds, size_bytes, unpacked_bytes = [], 0, 0
     for at, header in batches:
         body, start, end = batch_body(data, at, header, max_decompressed_bytes)
+        unpacked_bytes += end - start
+        if max_unpacked_bytes is not None and unpacked_bytes > max_unpacked_bytes and at != batches[0][0]:
+            raise TooLargeTogetherError(max_unpacked_bytes, at)
         if bodies and size_bytes + end - start > GROUP_BYTES:
             yield _Group(b"".join(bodies), headers, bounds)
             bodies, headers, bounds, size_bytes = [], [], [], 0

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock.client.consumer.decode import decode_good
+from penstock.client.consumer.decode import decode_good, piece_bytes_max
 from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.errors import (
     LogTruncationError,
@@ -75,6 +75,7 @@ def _decode(buffer: RawBuffer, span: PlannedRange, settings: ReadSettings) -> It
             to_offset=span.hi,
             check_crc=settings.check_crcs,
             include_headers=settings.wants_headers,
+            max_unpacked_bytes=piece_bytes_max(records),
         )
 
     while buffer.records:

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.client.cluster.arguments import checked_number
 from penstock.client.consumer.consumer_core import ConsumerCore
+from penstock.client.consumer.decode import PIECE_GROWTH_MAX, piece_bytes_max
 from penstock.client.consumer.fetching.effects import Deliver
 from penstock.errors import MissingDependencyError
 from penstock.lazy_dataclass import dataclass
@@ -52,7 +53,8 @@ class ArrowOptions:
 
 
 def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
-    """The buffer's records as a table, at most `fetch_max_bytes` of it; no rows when it is empty."""
+    """The buffer's records as a table, at most `fetch_max_bytes` of it, and PIECE_GROWTH_MAX times as many without
+    compression; no rows when it is empty."""
     batches: list[Any] = []
     rows = size_bytes = 0
     rows_max = NO_LIMIT if options.max_records is None else checked_number("max_records", options.max_records, 0)
@@ -64,7 +66,7 @@ def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
             batch = _take_batch(core, piece, options, rows_max - rows)
             if batch.num_rows:
                 batches.append(batch)
-                size_bytes += len(piece.records)
+                size_bytes += max(len(piece.records), batch.nbytes // PIECE_GROWTH_MAX)
                 rows += batch.num_rows
         table = pa.Table.from_batches(batches, options.schema)
     if not rows:
@@ -82,6 +84,7 @@ def _take_batch(core: ConsumerCore, piece: Deliver, options: ArrowOptions, count
             from_offset=from_offset,
             check_crc=core.config.check_crcs,
             include_headers=options.include_headers,
+            max_unpacked_bytes=piece_bytes_max(records),
         )
 
     columns, piece = core.reader.decode(piece, decoder)

@@ -15,6 +15,7 @@ from penstock.client.cluster.arguments import checked_number, checked_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.consumer.consumer_metrics import ConsumerStatistics
 from penstock.client.consumer.consumer_record import ConsumerRecord, make_records
+from penstock.client.consumer.decode import piece_bytes_max
 from penstock.client.consumer.fetching.effects import Deliver
 from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetching.fetcher import Fetcher
@@ -37,9 +38,6 @@ from penstock.types import NO_OFFSET
 POLL_BYTES = 8 * 1024 * 1024
 """One poll gives no more pieces after this many bytes, without compression. A poll keeps what it gave until it ends, in
 case it fails. With large records more pieces would ask for new memory instead of using the old again."""
-PIECE_BYTES_MIN, PIECE_GROWTH_MAX = 64 * 1024 * 1024, 32
-"""A piece that unpacks to more than this, or more than so many times its size, is taken in parts. Honest records shrink
-to a tenth or twentieth; repeated bytes to a thousandth, and a piece of 4 MiB would fill 4 GiB."""
 
 ITERATION_POLL_MS = 1_000
 """A loop over the records of a consumer polls again after this time without a record."""
@@ -206,8 +204,7 @@ class ConsumerCore:
         return records if at == 0 and end == len(records) else records[at:end], left.unpacked_bytes
 
     def read_columns(self, records: bytes, from_offset: int) -> RecordColumns:
-        most = max(PIECE_BYTES_MIN, PIECE_GROWTH_MAX * len(records))
-        check_crc = self.config.check_crcs
+        most, check_crc = piece_bytes_max(records), self.config.check_crcs
         return read_columns(records, from_offset=from_offset, check_crc=check_crc, max_unpacked_bytes=most)
 
     # -- ranges --------------------------------------------------------------------------------------------------------

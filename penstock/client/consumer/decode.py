@@ -8,10 +8,15 @@ producer that wrote junk with a right checksum, so every exception of a decoder 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from penstock.record.batch import BatchHeader, iter_headers
 from penstock.record.reader import TooLargeTogetherError
+
+PIECE_BYTES_MIN: Final = 64 * 1024 * 1024
+PIECE_GROWTH_MAX: Final = 32
+"""A piece that unpacks to more than this, or more than so many times its size, is taken in parts. Honest records shrink
+to a tenth or twentieth; repeated bytes to a thousandth, and a piece of 4 MiB would fill 4 GiB."""
 
 C = TypeVar("C")
 Decoder = Callable[[bytes, int], C]
@@ -39,6 +44,11 @@ class Decoded(NamedTuple, Generic[C]):
     next_offset: int
     size_bytes: int
     bad: BadBatch | None
+
+
+def piece_bytes_max(records: bytes) -> int:
+    """The bytes that these records may have together without compression."""
+    return max(PIECE_BYTES_MIN, PIECE_GROWTH_MAX * len(records))
 
 
 def decode_good(records: bytes, from_offset: int, next_offset: int, decoder: Decoder[C]) -> Decoded[C]:

@@ -11,7 +11,7 @@ from penstock.record.arrow import build_batch_from_arrow, to_arrow_columns
 from penstock.record.batch import read_header
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
-from penstock.record.reader import read_columns
+from penstock.record.reader import TooLargeTogetherError, read_columns
 
 VALUES = [b"one", None, b"", b"four" * 40]
 KEYS = [None, b"k", b"", None]
@@ -49,6 +49,16 @@ def test_batches_of_all_codecs_and_times_come_as_one() -> None:
     assert columns.offsets.tolist() == [10 * codec + row for codec in range(5) for row in range(4)]
     assert columns.timestamps_ms.tolist() == [codec for codec in range(5) for _ in range(4)]
     assert columns.timestamp_types.tolist() == [int(codec == 2) for codec in range(5) for _ in range(4)]
+
+
+def test_batches_that_have_too_many_bytes_together_are_refused_at_the_one_too_many() -> None:
+    batches = [build_batch([bytes(100)], timestamps_ms=0, base_offset=n, codec=Codec.ZSTD) for n in range(3)]
+    data = b"".join(batches)
+    with pytest.raises(TooLargeTogetherError) as caught:
+        to_arrow_columns(data, max_unpacked_bytes=250)
+    assert caught.value.at == len(batches[0]) + len(batches[1])
+    assert len(to_arrow_columns(data[: caught.value.at], max_unpacked_bytes=250)) == 2
+    assert len(to_arrow_columns(batches[0], max_unpacked_bytes=1)) == 1, "one batch is always read"
 
 
 def test_range_of_offsets_is_respected_and_control_batches_never_show() -> None:

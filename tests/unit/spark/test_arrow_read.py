@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from penstock.client.consumer.decode import PIECE_BYTES_MIN
 from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.errors import ConfigError, UndecodableBatchError, UnknownTopicOrPartitionError
 from penstock.record.batch import iter_headers
+from penstock.record.builder import build_batch
+from penstock.record.codecs import Codec
 from penstock.spark.arrow_read import ReadSettings, read_range
 from penstock.spark.batch_reader import PenstockBatchReader
 from penstock.spark.options import source_options
 from penstock.spark.planning import DataLossError, PlannedRange
 from penstock.spark.schema import source_schema
-from tests.support.bad_batches import BAD
+from tests.support.bad_batches import BAD, wrong_checksum
 from tests.support.compaction import CompactedLog
 from tests.support.fake_log_client import FakeLogClient
 
@@ -65,6 +68,26 @@ def test_a_bad_batch_is_named_after_every_good_row_before_it_and_passed_only_by_
     with caplog.at_level(logging.WARNING, "penstock.spark"):
         assert list(task(client, skipUndecodable='{"t": {"0": [5]}}')) == [0, 1, 2, 3, 4, 7, 8, 9]
     assert "t-0: offsets [5, 7) are skipped" in caplog.text
+
+
+def test_small_batches_that_unpack_to_a_lot_come_in_parts_before_the_damage_behind_them(client: FakeLogClient) -> None:
+    value = bytes(PIECE_BYTES_MIN // 4)
+
+    def packed(base_offset: int) -> bytes:
+        return build_batch([value], timestamps_ms=0, base_offset=base_offset, codec=Codec.ZSTD, leader_epoch=0)
+
+    for _ in range(6):
+        client.append_bytes("t", 0, packed, 1)
+    client.append_bytes("t", 0, wrong_checksum, 2)
+    options = source_options({"bootstrap": "h:1", "subscribe": "t"}, streaming=False)
+    reader = PenstockBatchReader(options, source_schema(False), lambda _: client)
+    (partition,) = reader.partitions()
+    rows, found = [], []
+    with pytest.raises(UndecodableBatchError):
+        for batch in reader.read(partition):
+            rows.append(batch.num_rows)
+            found += batch["offset"].to_pylist()
+    assert found == list(range(6)) and max(rows) < 5
 
 
 @pytest.mark.parametrize("text", ["5", "[5]", '{"t": 5}', '{"t": {"0": 5}}', '{"t": {"x": [5]}}', "{"])

@@ -13,8 +13,8 @@ import pytest
 
 from penstock import AsyncConsumer
 from penstock.client.consumer.arrow_table import ArrowOptions, take_table
-from penstock.client.consumer.consumer_core import PIECE_BYTES_MIN, POLL_BYTES, ConsumerCore
-from penstock.client.consumer.decode import decode_good
+from penstock.client.consumer.consumer_core import POLL_BYTES, ConsumerCore
+from penstock.client.consumer.decode import PIECE_BYTES_MIN, PIECE_GROWTH_MAX, decode_good
 from penstock.client.consumer.fetching.effects import Deliver, ReportError
 from penstock.errors import InvalidRequestError, MessageTooLargeError, UndecodableBatchError
 from penstock.messages.fetch import FetchResponse, PartitionFetchResult
@@ -266,19 +266,35 @@ def test_small_batches_that_unpack_to_a_lot_are_taken_in_parts_each_record_once(
     assert [offset for part in found for offset in part] == list(range(9)) and positions(core) == (9, 0)
 
 
-def test_good_batches_that_unpack_to_a_lot_come_in_parts_before_the_damage_behind_them() -> None:
+def test_a_table_of_small_batches_that_unpack_to_a_lot_is_taken_in_parts_each_record_once() -> None:
+    core = consumer(fetch_max_bytes=1)
+    fetched(core, A, 0, *(packed(n, PIECE_BYTES_MIN // 4) for n in range(6)), to=6)
+    found = []
+    while part := as_table(core):
+        found.append([offset for _, offset in part])
+    assert [offset for part in found for offset in part] == list(range(6)) and positions(core) == (6, 0)
+    assert len(found) > 1
+
+
+def test_a_table_ends_by_the_bytes_that_its_records_have_without_compression() -> None:
+    core = consumer(fetch_max_bytes=2 * POLL_BYTES // PIECE_GROWTH_MAX)
+    for n in range(5):
+        fetched(core, A, n, packed(n, POLL_BYTES), to=n + 1)
+    assert [len(as_table(core)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+@both
+def test_good_batches_that_unpack_to_a_lot_come_in_parts_before_the_damage_behind_them(take: Take) -> None:
     core = consumer()
     plain = build_batch([bytes(PIECE_BYTES_MIN // 20)], timestamps_ms=0, base_offset=6, leader_epoch=0)
     good_ones = [packed(n, PIECE_BYTES_MIN // 4) for n in range(5)]
     fetched(core, A, 0, *good_ones, wrong_checksum(5), plain, to=7)
-    found = []
-    while part := [record.offset for record in core.take_records(100)]:
-        found += part
-        if len(found) == 5:
-            break
-    assert found == list(range(5)) and positions(core) == (5, 0)
+    found: Rows = []
+    while len(found) < 5:
+        found += take(core, None)
+    assert found == [(0, n) for n in range(5)] and positions(core) == (5, 0)
     with pytest.raises(UndecodableBatchError) as caught:
-        core.take_records(100)
+        take(core, None)
     assert caught.value.offset == 5
 
 
