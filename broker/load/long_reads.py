@@ -2,8 +2,9 @@
 
 A request of few bytes may ask for all groups, ACLs or topics, or for a record of a log with a thousand segments. What
 that takes of the event loop is not known before, and most of them take little. So the last one counts: after one of
-READS that took a piece or more, the party waits for a turn with its next one of that API. Others of the party wait no
-longer than for their own turn: one that takes little is the last one then.
+READS that took a piece or more, the party waits for a turn with its next one of that API. Once one has taken little, no
+other of the party waits any longer: else a queue from a slow moment would have a turn for each, behind all other
+parties', and members would miss their session time-out by heartbeats that take nothing.
 
 Not here: requests with many elements, which are long work from the first one on (dispatcher.py).
 """
@@ -33,8 +34,15 @@ READS: Final = frozenset(
     }
 )
 """The APIs whose requests may be overtaken by others of the same client: they change nothing, or, as heartbeats, are
-sent one at a time by whom they change. A heartbeat with a new pattern looks at the names of all topics."""
+sent one at a time by whom they change."""
+HEARTBEAT: Final = "ConsumerGroupHeartbeat"
+"""One with a pattern may look at the names of all topics. Any other keeps its member in the group, and never waits."""
 REMEMBERED_MAX: Final = 1_000
+
+
+def may_take_long(api: str, body: object) -> bool:
+    """True of a request that may cost more than its bytes tell."""
+    return api in READS and (api != HEARTBEAT or getattr(body, "subscribed_topic_regex", None) is not None)
 
 
 class LongReads:

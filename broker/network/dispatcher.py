@@ -11,11 +11,12 @@ requests the loop has its turn with all else: other nodes, acks, connections.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from broker.load.long_reads import READS, LongReads
-from broker.load.long_work import PIECE_NS
+from broker.load.long_reads import LongReads, may_take_long
+from broker.load.long_work import CREDIT_NS, PIECE_NS
 from broker.network.failed_requests import FailRequest
 from broker.network.parties import party_of
 from broker.network.request_channel import Request, RequestChannel
@@ -63,8 +64,10 @@ class Dispatcher:
         self._handle = handle
         self._long_reads = LongReads()
         self._task: asyncio.Task[None] | None = None
+        self._lines: dict[tuple[str, str], deque[Request]] = {}
+        """The requests that wait for a turn, by API and party."""
         self._waiting: set[asyncio.Task[None]] = set()
-        """Each waits for the turn of a request."""
+        """Each waits for the turns of a line."""
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="dispatcher")
@@ -93,13 +96,18 @@ class Dispatcher:
 
     def _begin(self, request: Request) -> None:
         """Begins it at once, or in a turn among the long work. One that was put aside has waited already."""
-        if self._is_long_read(request):
-            request.dequeued_ns, request.is_large = self._channel.now_ns(), True
-            task = asyncio.get_running_loop().create_task(self._in_turn(request))
-            self._waiting.add(task)
-            task.add_done_callback(self._waiting.discard)
-        else:
+        if not self._is_long_read(request):
             self._begin_now(request)
+            return
+        request.dequeued_ns, key = self._channel.now_ns(), (request.api, party_of(request.caller))
+        line = self._lines.get(key)
+        if line is not None:
+            line.append(request)
+            return
+        self._lines[key] = deque([request])
+        task = asyncio.get_running_loop().create_task(self._in_turns(key))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
 
     def _begin_now(self, request: Request) -> None:
         request.dequeued_ns = self._channel.now_ns()
@@ -109,21 +117,36 @@ class Dispatcher:
         if spent_ns >= PIECE_NS and request.api not in OF_RECORDS and self._is_clients(request):
             self._channel.long_work.charge(party_of(request.caller), spent_ns)
 
-    async def _in_turn(self, request: Request) -> None:
-        work, party = self._channel.long_work, party_of(request.caller)
-        await work.turn(party)
+    async def _in_turns(self, key: tuple[str, str]) -> None:
+        """Works on the requests of a line. A turn is CREDIT_NS of them, and all until one takes long: a party whose
+        reads take little would else have one of them in each round of the parties."""
+        line, work, party, now_ns = self._lines[key], self._channel.long_work, key[1], self._channel.now_ns
         try:
-            if request.is_abandoned:
-                if request.body_lease is not None:
-                    request.body_lease.release()
-            elif request.turns is None or not request.turns.puts_aside(request, self._begin_now):  # AGAIN
-                self._work(request)
+            while line:
+                await work.turn(party)
+                until_ns = now_ns() + CREDIT_NS
+                try:
+                    self._work_for_a_while(line, self._work)
+                finally:
+                    work.done(party)
+                while line and (now_ns() < until_ns or not self._long_reads.is_long(*key)):
+                    await asyncio.sleep(0)
+                    self._work_for_a_while(line, self._begin_now)
         finally:
-            work.done(party)
+            del self._lines[key]
+
+    def _work_for_a_while(self, line: deque[Request], begin: Callable[[Request], object]) -> None:
+        """Begins the first requests of a line, one at least."""
+        until_ns = self._channel.now_ns() + TURN_MS * 1_000_000
+        while (request := _next_of(line)) is not None:
+            if request.turns is None or not request.turns.puts_aside(request, self._begin_now):  # AGAIN
+                begin(request)
+            if self._channel.now_ns() >= until_ns:
+                return
 
     def _work(self, request: Request) -> int:
         """Handles the request; how long that took."""
-        began_ns = self._channel.now_ns()
+        began_ns, is_read = self._channel.now_ns(), may_take_long(request.api, request.body)
         self._probe.handling(request)
         try:
             self._handle(request)
@@ -134,13 +157,13 @@ class Dispatcher:
         request.handled_ns = self._channel.now_ns()
         self._channel.busy.handlers.add_busy(began_ns, request.handled_ns)
         spent_ns = request.handled_ns - began_ns
-        if request.api in READS:  # records go by without more than this look
+        if is_read:  # records go by without more than this look
             self._long_reads.took(request.api, party_of(request.caller), spent_ns)
         return spent_ns
 
     def _is_long_read(self, request: Request) -> bool:
         return (
-            request.api in READS
+            may_take_long(request.api, request.body)
             and self._long_reads.is_long(request.api, party_of(request.caller))
             and self._is_clients(request)
         )
@@ -151,3 +174,14 @@ class Dispatcher:
 
     def __repr__(self) -> str:
         return f"Dispatcher({self._channel!r})"
+
+
+def _next_of(line: deque[Request]) -> Request | None:
+    """The first of a line that somebody still waits for. The bytes of those before it count no more."""
+    while line:
+        request = line.popleft()
+        if not request.is_abandoned:
+            return request
+        if request.body_lease is not None:
+            request.body_lease.release()
+    return None
