@@ -64,7 +64,7 @@ def check_id_token(token: str, keys: KeySet, settings: OpenIdSettings, nonce: st
     if (isinstance(audience, list) and len(audience) > 1) or "azp" in claims:
         _check(claims.get("azp") == settings.client_id, "it is for several, and not made for this console (azp)")
     given = claims.get("nonce")
-    is_of_login = nonce is None or (isinstance(given, str) and hmac.compare_digest(given.encode(), nonce.encode()))
+    is_of_login = nonce is None or (isinstance(given, str) and hmac.compare_digest(_bytes(given), _bytes(nonce)))
     _check(is_of_login, "it is of another log-in (nonce)")
     return PersonOfToken(_text(claims, settings.user_claim), _text(claims, "sub"), int(claims["exp"] * 1000))
 
@@ -73,8 +73,13 @@ def _text(claims: dict[str, Any], name: str) -> str:
     found = claims.get(name)
     if not isinstance(found, str) or not found.strip() or not found.isprintable():
         raise _refused(f"it does not say who it is: {name[:64]!r} must be a text")
-    _check(len(found.encode("utf-8", "replace")) <= USERNAME_BYTES_MAX, f"{name[:64]!r} is too long")
+    _check(len(_bytes(found)) <= USERNAME_BYTES_MAX, f"{name[:64]!r} is too long")
     return found
+
+
+def _bytes(text: str) -> bytes:
+    """JSON may have half a letter."""
+    return text.encode("utf-8", "replace")
 
 
 def _check(holds: bool, why: str) -> None:

@@ -46,6 +46,12 @@ def test_a_user_is_a_text_that_can_be_one(user: Any) -> None:
         check(sub=user)
 
 
+@pytest.mark.parametrize("nonce", ["", "other", "n\ud800", None, 7, ["n"]])
+def test_a_token_of_another_log_in_is_refused(nonce: Any) -> None:
+    with pytest.raises(OpenIdRefusedError):
+        check_id_token(HERE.token(aud="console", nonce=nonce), KEYS, SETTINGS, "n", HERE.now_s * 1000)
+
+
 def test_a_key_that_is_not_known_may_be_asked_for_again() -> None:
     with pytest.raises(UnknownKeyError):
         check_id_token(Issuer(ec_key("second")).token(aud="console"), KEYS, SETTINGS, None, HERE.now_s * 1000)
