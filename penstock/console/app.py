@@ -16,6 +16,7 @@ import json
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -96,6 +97,10 @@ class Console:
             has_token=browser.has_token,
         )
 
+    def asking(self, browser: Browser) -> AbstractContextManager[None]:
+        """Counts one question of the browser's user; TimedOutError where too many wait already."""
+        return self._questions.one(browser.user)
+
     def stop(self) -> None:
         """The console begins to end: its streams do, so that nobody is cut off."""
         self.is_stopping = True
@@ -107,7 +112,7 @@ class Console:
         asked = self.asked(browser, fields)
 
         async def ask() -> Any:
-            with self._questions.one(browser.user):
+            with self.asking(browser):
                 return await page.show(asked)
 
         return await browser.link.answer((page.path, fields.as_pairs()), page.kept_ms, ask)

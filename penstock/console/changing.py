@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final, Protocol
 
@@ -38,6 +39,10 @@ class ChangingConsole(Protocol):
 
     def asked(self, browser: Browser, fields: Fields) -> PageAsked:
         """The request as that browser's user."""
+        ...
+
+    def asking(self, browser: Browser) -> AbstractContextManager[None]:
+        """Counts one question of the browser's user; TimedOutError where too many wait already."""
         ...
 
     def html(
@@ -107,18 +112,18 @@ async def _post(console: ChangingConsole, sent: SentForms, change: ConsoleChange
         key = browser.browser_id, form.text(FORM_ID, "")[:FORM_ID_LETTERS_MAX]
         if form.flag(SURE) and (before := sent.answer_of(key)) is not None:
             return RedirectResponse(await before, 303)
-        asked = console.asked(browser, given)
-        plan = await browser.link.once(lambda: change.plan(asked))
-        if form.flag(SURE):
-            if form.text(SEEN, plan.fingerprint) != plan.fingerprint:
-                raise FieldError(SEEN, OTHER_PLAN)
-            if plan.confirm and form.text(TYPED, "") != plan.confirm:
-                raise FieldError(TYPED, f"type {plan.confirm} to do it")
-            whole = Fields({name: value for name, value in form.as_pairs() if name in (*change.names, *secrets)})
-            address = await sent.once(key, partial(_performed, change, console.asked(browser, whole)))
-            _log.info("%s has made the change %s", browser.user or "nobody", change.path)
-            browser.link.forget_answers()
-            return RedirectResponse(address, 303)
+        with console.asking(browser):
+            plan = await browser.link.once(partial(change.plan, console.asked(browser, given)))
+            if form.flag(SURE):
+                if form.text(SEEN, plan.fingerprint) != plan.fingerprint:
+                    raise FieldError(SEEN, OTHER_PLAN)
+                if plan.confirm and form.text(TYPED, "") != plan.confirm:
+                    raise FieldError(TYPED, f"type {plan.confirm} to do it")
+                whole = Fields({name: value for name, value in form.as_pairs() if name in (*change.names, *secrets)})
+                address = await sent.once(key, partial(_performed, change, console.asked(browser, whole)))
+                _log.info("%s has made the change %s", browser.user or "nobody", change.path)
+                browser.link.forget_answers()
+                return RedirectResponse(address, 303)
     except FieldError as error:
         if browser is None:
             return console.failed(error, browser, request, as_json=False)

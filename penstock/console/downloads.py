@@ -33,7 +33,8 @@ async def _download(console: ChangingConsole, request: Request) -> Response:
         fields = Fields.parsed(request.scope["query_string"], FIELDS)
         part = fields.choice("part", PARTS, "value")
         asked = console.asked(browser, fields)
-        record = await browser.link.once(lambda: read_record(asked))
+        with console.asking(browser):
+            record = await browser.link.once(lambda: read_record(asked))
         data = record.value if part == "value" else record.key
         if data is None:
             raise FieldError("part", f"the {part} is null")

@@ -15,7 +15,7 @@ from penstock.console.app import create_app
 from penstock.console.change import SECRET, ChangeField, ChangePlan, ConsoleChange
 from penstock.console.change_table import CHANGES
 from penstock.console.cluster_link import ClusterLink
-from penstock.console.page import PageAsked
+from penstock.console.page import ASKED_OF_USER_AT_ONCE, PageAsked
 from penstock.console.settings import ConsoleSettings
 from penstock.errors import TimedOutError, TopicExistsError
 
@@ -34,6 +34,8 @@ class Stage:
     def __init__(self, *, allow_changes: bool = True) -> None:
         self.topic_id, self.done, self.words = "first", list[str](), list[str]()
         self.error: Exception | None = None
+        self.answers: asyncio.Event | None = None
+        self.asked, self.all_asked = 0, asyncio.Event()
         change = ConsoleChange(
             "/drop",
             "Drop it",
@@ -50,6 +52,11 @@ class Stage:
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url=ORIGIN)
 
     async def plan(self, asked: PageAsked) -> ChangePlan:
+        self.asked += 1
+        if self.asked == ASKED_OF_USER_AT_ONCE:
+            self.all_asked.set()
+        if self.answers is not None:
+            await self.answers.wait()
         fixed = {"at": "1000"} if asked.fields.has("at") else {}
         return ChangePlan("It is dropped.", "penstock drop", must_hold=(self.topic_id,), fixed=fixed)
 
@@ -145,6 +152,22 @@ def test_a_form_that_is_sent_twice_is_done_once() -> None:
         assert again["form"] != form["form"]
         await stage.send(again)
         assert stage.done == ["", ""]
+
+    on_stage(story)
+
+
+def test_plans_of_a_user_that_wait_are_as_many_as_pages() -> None:
+    async def story(stage: Stage) -> None:
+        form = await stage.planned(name="orders")
+        stage.asked, stage.answers = 0, asyncio.Event()
+        waiting = [asyncio.create_task(stage.send({"token": form["token"]})) for _ in range(ASKED_OF_USER_AT_ONCE)]
+        await stage.all_asked.wait()
+        for refused in (await stage.send(form), await stage.client.get("/topics")):
+            assert refused.status_code == 503 and "16 pages of this user wait" in refused.text
+        assert stage.asked == ASKED_OF_USER_AT_ONCE and stage.done == []
+        stage.answers.set()
+        assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}
+        assert (await stage.send(form)).status_code == 303 and stage.done == [""]
 
     on_stage(story)
 
