@@ -2,10 +2,10 @@
 
 With `controller.quorum.auto.join.enable` an observer that the leader counts as caught up asks to become a voter. Where
 a voter has its id and another directory id, that is its own former disk, and it has that one removed first (KIP-1186);
-unless that voter still fetches: then two nodes were given one id by mistake, and the voter stays. A voter whose address
-in the set is not the one that it advertises sends UpdateVoter (KIP-853). A voter that was removed while this process
-ran stays an observer until the next start: so an operator's command holds, and two nodes with one id do not remove each
-other for ever.
+unless that voter still fetches, as far as a new leader can know: then two nodes were given one id by mistake, and the
+voter stays. A voter whose address in the set is not the one that it advertises sends UpdateVoter (KIP-853). A voter
+that was removed while this process ran stays an observer until the next start: so an operator's command holds, and two
+nodes with one id do not remove each other for ever.
 
 `address_change` and `join_step` decide, and `VoterUpkeep` asks, one request at a time, with a back-off after errors. It
 begins at the first leader of a dynamic quorum; a static one has no such task. Not here: which change is possible
@@ -88,9 +88,12 @@ def address_change(own: Voter, voters: VoterSet) -> UpdateVoterRequest | None:
     return UpdateVoterRequest(own.voter_id, own.directory_id or "", own.endpoints)
 
 
-def join_step(own: Voter, found: QuorumInfo, recent_ms: int) -> AddVoterRequest | RemoveVoterRequest | None:
-    """The next request of an observer that wants to be a voter, by what the leader knows; None: not now.
-    DuplicateVoterError where another process with its id is a voter, and fetched within `recent_ms`."""
+def join_step(
+    own: Voter, found: QuorumInfo, recent_ms: int, led_ms: int
+) -> AddVoterRequest | RemoveVoterRequest | None:
+    """The next request of an observer that wants to be a voter, by what the leader knows; None: not now. `led_ms`: the
+    time for which that leader has led. DuplicateVoterError where another process with its id is a voter, and fetched
+    within `recent_ms`."""
     if not found.has_leader or not found.is_dynamic:
         return None
     caught_up_ms_ago = next(
@@ -110,6 +113,8 @@ def join_step(own: Voter, found: QuorumInfo, recent_ms: int) -> AddVoterRequest 
             f" unless that was this node before its disk was replaced, two nodes have the id {own.voter_id}; give this"
             " one another"
         )
+    if former is not None and former.last_fetch_ms_ago < 0 and led_ms <= recent_ms:
+        return None  # the leader is new: a voter that lives has had no time to fetch from it
     if former is not None:
         return RemoveVoterRequest(own.voter_id, former.directory_id)
     if len(found.voters) >= VOTERS_MAX:
@@ -141,6 +146,8 @@ class VoterUpkeep:
         self._is_stopped = False
         self._has_voted = False
         """It was a voter in this life of the process."""
+        self._lead, self._lead_since_s = (NO_LEADER, 0), 0.0
+        """The leader and its epoch at the last look, and the loop's time at which they were first seen."""
 
     def leader_changed(self, leader_id: int) -> None:
         """There is a leader: the task begins, if it is to be one and has not begun."""
@@ -157,7 +164,10 @@ class VoterUpkeep:
 
     async def look(self, own: Voter) -> None:
         """One look at the own place, and one request where something is to be changed. ApiError: look again later."""
-        if self._quorum.leader_and_epoch[0] == NO_LEADER:
+        lead, now_s = self._quorum.leader_and_epoch, asyncio.get_running_loop().time()
+        if lead != self._lead:
+            self._lead, self._lead_since_s = lead, now_s
+        if lead[0] == NO_LEADER:
             return
         wanted = await self._wanted(own)
         if wanted is None:
@@ -186,7 +196,10 @@ class VoterUpkeep:
             return address_change(own, voters)
         if not self._joins or self._has_voted:
             return None
-        return join_step(own, await self._channel.call(DescribeQuorumRequest(), CALL_TIMEOUT_MS), self._recent_ms)
+        found: QuorumInfo = await self._channel.call(DescribeQuorumRequest(), CALL_TIMEOUT_MS)
+        is_seen = (found.leader_id, found.leader_epoch) == self._lead
+        led_s = asyncio.get_running_loop().time() - self._lead_since_s if is_seen else 0
+        return join_step(own, found, self._recent_ms, int(led_s * 1000))
 
     async def _run(self, own: Voter) -> None:
         failures = 0

@@ -26,6 +26,7 @@ from tests.support.virtual_time import run_virtual, virtual_clock
 from tests.support.voters import disk_of, endpoints_of, voters_on_disks
 
 RECENT_MS = 2_000
+LONG_MS = RECENT_MS + 1
 OWN = Voter(4, disk_of(4), endpoints_of(4))
 
 
@@ -47,7 +48,7 @@ def seen(*, observer: QuorumReplicaInfo | None = None, voters: tuple[int, ...] =
 
 
 def test_an_observer_that_has_caught_up_asks_to_be_added() -> None:
-    assert join_step(OWN, seen(), RECENT_MS) == AddVoterRequest(4, disk_of(4), endpoints_of(4))
+    assert join_step(OWN, seen(), RECENT_MS, 0) == AddVoterRequest(4, disk_of(4), endpoints_of(4))
 
 
 @pytest.mark.parametrize(
@@ -63,22 +64,29 @@ def test_an_observer_that_has_caught_up_asks_to_be_added() -> None:
     ],
 )
 def test_it_asks_for_nothing_while_that_could_not_be(found: QuorumInfo) -> None:
-    assert join_step(OWN, found, RECENT_MS) is None
+    assert join_step(OWN, found, RECENT_MS, LONG_MS) is None
 
 
 @pytest.mark.parametrize("fetched_ms_ago", [-1, RECENT_MS + 1])
 def test_the_voter_on_its_former_disk_is_removed_first_and_not_before_it_has_caught_up(fetched_ms_ago: int) -> None:
     former = replica(4, disk=disk_of(4, number=9), fetched_ms_ago=fetched_ms_ago)
     found = replace(seen(), voters=(*seen().voters, former))
-    assert join_step(OWN, found, RECENT_MS) == RemoveVoterRequest(4, disk_of(4, number=9))
-    assert join_step(OWN, replace(found, observers=(replica(4, caught_up_ms_ago=0),)), RECENT_MS) is None
+    assert join_step(OWN, found, RECENT_MS, LONG_MS) == RemoveVoterRequest(4, disk_of(4, number=9))
+    assert join_step(OWN, replace(found, observers=(replica(4, caught_up_ms_ago=0),)), RECENT_MS, LONG_MS) is None
 
 
 @pytest.mark.parametrize("fetched_ms_ago", [0, RECENT_MS])
 def test_a_voter_with_its_id_that_still_fetches_is_another_node_and_stays(fetched_ms_ago: int) -> None:
     other = replica(4, disk=disk_of(4, number=9), fetched_ms_ago=fetched_ms_ago)
     with pytest.raises(DuplicateVoterError, match="two nodes have the id 4; give this one another"):
-        join_step(OWN, replace(seen(), voters=(*seen().voters, other)), RECENT_MS)
+        join_step(OWN, replace(seen(), voters=(*seen().voters, other)), RECENT_MS, LONG_MS)
+
+
+def test_a_voter_that_a_new_leader_has_not_heard_of_yet_is_not_taken_for_a_former_disk() -> None:
+    unheard = replica(4, disk=disk_of(4, number=9), fetched_ms_ago=-1)
+    found = replace(seen(), voters=(*seen().voters, unheard))
+    assert join_step(OWN, found, RECENT_MS, 0) is join_step(OWN, found, RECENT_MS, RECENT_MS) is None
+    assert join_step(OWN, found, RECENT_MS, LONG_MS) == RemoveVoterRequest(4, disk_of(4, number=9))
 
 
 def test_a_voter_at_another_address_tells_it_and_at_the_same_one_says_nothing() -> None:
@@ -219,6 +227,8 @@ def test_a_controller_on_a_new_disk_takes_the_place_of_its_former_one() -> None:
         )
         assert ids(cluster) == (1, 2, 3, 4)
         upkeep(4)
+        await asyncio.sleep(RECENT_MS / 1000)
+        assert all(isinstance(request, DescribeQuorumRequest) for request in channel.asked), "the leader may be new"
         await wait_until(lambda: (found := leader.driver.voters.find(4)) is not None and found == OWN)
         changes = [request for request in channel.asked if not isinstance(request, DescribeQuorumRequest)]
         assert [type(request) for request in changes] == [RemoveVoterRequest, AddVoterRequest]
