@@ -67,11 +67,11 @@ def _cancelled(endpoint: Endpoint) -> BaseException:
     return call_cancelled(endpoint)
 
 
-async def _answer_of(call: Any) -> bytes:
-    """The answer of a call. Where the caller is cancelled, the call is, and its own task ends by that: a task of a call
-    that is cancelled itself never frees what it has given to the library, one to several KiB for each call. A process
-    that lives for months, such as the console, cancels many. A call without such a task is the simulator's, or that of
-    another release of the library."""
+async def _answer_of(call: Any) -> bytes | None:
+    """The answer of a call, if it has one. Where the caller is cancelled, the call is, and its own task ends by that: a
+    task of a call that is cancelled itself never frees what it has given to the library, one to several KiB for each
+    call. A process that lives for months, such as the console, cancels many. A call without such a task is the
+    simulator's, or that of another release of the library."""
     task = getattr(call, "_invocation_task", None)
     if task is not None:
         try:
@@ -80,7 +80,7 @@ async def _answer_of(call: Any) -> bytes:
             if not task.done():
                 call._cancel("the caller has gone")
             raise
-    answer: bytes = await call
+    answer: bytes | None = await call
     return answer
 
 
@@ -220,6 +220,8 @@ class GrpcChannel:
         try:
             answer = await _answer_of(call)
             self._on_trailer(await call.trailing_metadata())
+            if answer is None:  # it ended in order, and without a message
+                raise closed_by_broker(self._endpoint)
             return answer
         except grpc.RpcError as error:
             self._on_trailer(error.trailing_metadata())

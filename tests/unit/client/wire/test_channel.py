@@ -102,3 +102,22 @@ def test_a_channel_that_was_closed_refuses_calls_and_streams(is_used: bool) -> N
         await server.stop(None)
 
     asyncio.run(story())
+
+
+def test_a_call_that_ends_in_order_without_an_answer_is_an_error() -> None:
+    async def story() -> None:
+        async def no_answer(requests: Any, context: Any) -> None:
+            await requests.__anext__()
+
+        server = grpc.aio.server()
+        handlers = {"Wait": grpc.stream_stream_rpc_method_handler(no_answer)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Test", handlers),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        channel = GrpcChannel(Endpoint("127.0.0.1", port))
+        with pytest.raises(NetworkError, match="the broker closed the stream"):
+            await channel.call(METHOD, b"", timeout_ms=60_000)
+        await channel.close()
+        await server.stop(None)
+
+    asyncio.run(story())
