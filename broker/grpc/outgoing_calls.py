@@ -30,6 +30,7 @@ from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.types import Endpoint
 from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec
+from penstock.wire.unary_answer import unary_answer
 from raft import messages as raft
 
 _log = logging.getLogger(__name__)
@@ -168,7 +169,10 @@ class Peers:
     ) -> Any:
         """The answer of another node, or a typed error."""
         try:
-            return decode(await channel.unary_unary(method)(request, timeout=timeout_ms / 1000))
+            answer = await unary_answer(channel.unary_unary(method)(request, timeout=timeout_ms / 1000))
+            if answer is None:
+                raise NetworkError(f"{name}: no answer came")
+            return decode(answer)
         except grpc.aio.AioRpcError as error:
             self._tell_of_handshake(error, name)
             raise from_rpc_error(error, name) from error

@@ -29,6 +29,7 @@ from penstock.client.wire.tls_files import Tls
 from penstock.client.wire.transport import ByteStream, Metadata, OnTrailer, unheard
 from penstock.errors import ApiError, NetworkError
 from penstock.types import Endpoint
+from penstock.wire.unary_answer import unary_answer
 
 FIRST_CHANNEL_FILES, CHANNEL_FILES = 12, 2
 """Descriptors that must be free: gRPC's own threads want some with the first channel, and abort the process without."""
@@ -65,23 +66,6 @@ def _cancelled(endpoint: Endpoint) -> BaseException:
     if task is not None and task.cancelling():
         return asyncio.CancelledError()
     return call_cancelled(endpoint)
-
-
-async def _answer_of(call: Any) -> bytes | None:
-    """The answer of a call, if it has one. Where the caller is cancelled, the call is, and its own task ends by that: a
-    task of a call that is cancelled itself never frees what it has given to the library, one to several KiB for each
-    call. A process that lives for months, such as the console, cancels many. A call without such a task is the
-    simulator's, or that of another release of the library."""
-    task = getattr(call, "_invocation_task", None)
-    if task is not None:
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if not task.done():
-                call._cancel("the caller has gone")
-            raise
-    answer: bytes | None = await call
-    return answer
 
 
 class GrpcStream:
@@ -218,7 +202,7 @@ class GrpcChannel:
         more = {"metadata": metadata} if metadata else {}
         call = known(request, timeout=timeout_ms / 1000, **more)
         try:
-            answer = await _answer_of(call)
+            answer = await unary_answer(call)
             self._on_trailer(await call.trailing_metadata())
             if answer is None:  # it ended in order, and without a message
                 raise closed_by_broker(self._endpoint)

@@ -19,6 +19,7 @@ from penstock.types import Endpoint
 from raft.messages import VoteRequest
 from tests.support.garbage_server import GARBAGE, speaking
 from tests.support.grpc_stub import serve
+from tests.support.malloc_use import needs_mallinfo, used_bytes
 
 SOURCE = 2
 
@@ -109,3 +110,60 @@ def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbag
             await peers.close()
 
     asyncio.run(main())
+
+
+def question() -> VoteRequest:
+    return VoteRequest("c", 1, 1, SOURCE, 0, 0, pre_vote=True)
+
+
+def with_voter(vote: Any, scenario: Callable[[Peers], Awaitable[None]]) -> None:
+    async def main() -> None:
+        server = grpc.aio.server()
+        handlers = {"Vote": vote}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("penstock.v1.Quorum", handlers),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        peers = Peers(lambda voter_id: Endpoint("127.0.0.1", port), lambda broker_id: None, 1 << 20)
+        await scenario(peers)
+        await peers.close()
+        await server.stop(None)
+
+    asyncio.run(main())
+
+
+def test_a_peer_that_answers_nothing_and_says_that_all_is_well_is_an_error() -> None:
+    async def nothing(requests: Any, context: Any) -> None:
+        await requests.__anext__()
+
+    async def scenario(peers: Peers) -> None:
+        with pytest.raises(NetworkError, match=r"controller 2 at .*: no answer came"):
+            await peers.send(SOURCE, question(), 60_000)
+
+    with_voter(grpc.stream_stream_rpc_method_handler(nothing), scenario)
+
+
+@needs_mallinfo
+def test_questions_to_a_peer_that_hangs_leave_no_memory_behind() -> None:
+    async def hang(request: bytes, context: Any) -> bytes:
+        asked.set()
+        await asyncio.Event().wait()
+        return request
+
+    async def given_up(peers: Peers) -> None:
+        asked.clear()
+        asking = asyncio.create_task(peers.send(SOURCE, question(), 60_000))
+        await asked.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    async def scenario(peers: Peers) -> None:
+        for _ in range(200):
+            await given_up(peers)
+        before = used_bytes()
+        for _ in range(200):
+            await given_up(peers)
+        assert (used_bytes() - before) / 200 < 200, "gRPC's library kept 960 bytes and more of each"
+
+    asked = asyncio.Event()
+    with_voter(grpc.unary_unary_rpc_method_handler(hang), scenario)

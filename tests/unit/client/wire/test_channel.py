@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import gc
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from penstock.client.wire.channel import GrpcChannel
 from penstock.errors import ApiError, NetworkError
 from penstock.types import Endpoint
+from tests.support.malloc_use import needs_mallinfo, used_bytes
 
 CALLS = 200
 METHOD = "/test.Test/Wait"
@@ -21,26 +20,7 @@ LEFT_BYTES_MAX = 200
 """The bytes that a call may leave; gRPC's library kept 960 and more."""
 
 
-class MallInfo(ctypes.Structure):
-    """glibc's mallinfo2."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks"),
-            "keepcost",
-        )
-    )
-
-
-def used_bytes() -> int:
-    gc.collect()
-    mallinfo = ctypes.CDLL(None).mallinfo2
-    mallinfo.restype = MallInfo
-    return int(mallinfo().uordblks)
-
-
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="glibc has it since 2.33")
+@needs_mallinfo
 def test_calls_that_are_cancelled_leave_no_memory_behind() -> None:
     async def story() -> None:
         begun, ended = asyncio.Event(), [0]
