@@ -2,10 +2,11 @@
 
 A request with many elements takes long to decode, to look at, and to answer, whatever becomes of it: ten thousand
 refusals take a quarter of a second. One client's dozens of them would hold up everybody. So such work is done in
-pieces. One is done at a time, and the parties (network/parties.py) take turns. The time of a piece is owed, and so is
-that of work that could not wait (`charge`). While more is owed than CREDIT_NS, the next piece begins only after REST
-times the excess: so all of this work together has a quarter of the loop, if it goes on for long. A large request now
-and then waits for nothing.
+pieces. One is done at a time, and the parties (network/parties.py) take turns. A turn is one piece, or CREDIT_NS of
+small ones: by pieces a party of many small ones would starve beside one of large ones. The time of a piece is owed, and
+so is that of work that could not wait (`charge`). While more is owed than CREDIT_NS, the next piece begins only after
+REST times the excess: so all of this work together has a quarter of the loop, if it goes on for long. A large request
+now and then waits for nothing.
 
 A rest is for requests that are not large, of anybody and at any listener (`asked`). Where none has come for QUIET_NS,
 and for as long as the rest would take, the next piece begins in the next turn of the loop. But during a long piece the
@@ -42,7 +43,9 @@ class LongWork:
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         """`now_ns` is monotonic, and moves on within a turn of the loop."""
-        self.now_ns, self._turns = now_ns, PartyTurns(of_party=1, at_once=1)
+        self.now_ns, self._turns = now_ns, PartyTurns(of_party=1, at_once=1, is_one_piece=False)
+        self._round, self._round_ns = "", 0
+        """The party whose turn it is, and the time that its pieces have taken in it."""
         self._owed_ns, self._as_of_ns, self._began_ns = 0, now_ns(), 0
         self._asked_ns: int | None = None
 
@@ -58,6 +61,8 @@ class LongWork:
     async def turn(self, party: str) -> None:
         """Returns when a piece of the party has begun; then `done` must be called, without a wait in between."""
         await self._turns.turn(party)
+        if party != self._round:
+            self._round, self._round_ns = party, 0
         self._began_ns = self.now_ns()
 
     @property
@@ -67,7 +72,11 @@ class LongWork:
 
     def done(self, party: str) -> None:
         """The piece has ended."""
-        self._owe(self.now_ns() - self._began_ns)
+        spent_ns = self.now_ns() - self._began_ns
+        self._round_ns += spent_ns
+        if self._round_ns >= CREDIT_NS:
+            self._turns.end_turn(party)
+        self._owe(spent_ns)
         self._rest(party)
 
     def charge(self, party: str, spent_ns: int) -> None:

@@ -2,7 +2,7 @@
 
 The first in a thread's queue would be the caller that asks most. So each party (network/parties.py) has a limited
 number of pieces at work, also while threads are free: the next party must not wait until a long piece is done. When a
-piece is done, the party that has waited longest begins its next one.
+piece is done, the party that has waited longest begins its next one. A turn may be several small pieces of a party.
 
 On the event loop. Not here: the threads, and how much one piece may cost.
 """
@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 
 
 class PartyTurns:
     """The turns at one set of threads."""
 
-    def __init__(self, of_party: int, at_once: int = sys.maxsize) -> None:
-        """`of_party`: pieces of one party that are at work at a time; `at_once`: those of all parties."""
-        self._of_party, self._at_once = of_party, at_once
+    def __init__(self, of_party: int, at_once: int = sys.maxsize, *, is_one_piece: bool = True) -> None:
+        """`of_party`: pieces of one party that are at work at a time; `at_once`: those of all parties. `is_one_piece`:
+        a turn ends with its piece, and otherwise by `end_turn`."""
+        self._of_party, self._at_once, self._is_one_piece = of_party, at_once, is_one_piece
         self._at_work: Counter[str] = Counter()
         self._total = 0
-        self._waiting: dict[str, deque[Callable[[], object]]] = {}
+        self._waiting: OrderedDict[str, deque[Callable[[], object]]] = OrderedDict()
         """The pieces that wait, by party; the party that has waited longest comes first."""
         self._is_giving = False
 
@@ -43,6 +44,11 @@ class PartyTurns:
     def wait(self, party: str, come: Callable[[], object]) -> None:
         """`come` is called when the party may begin a piece: it calls `begin`, unless nobody wants it any more."""
         self._waiting.setdefault(party, deque()).append(come)
+
+    def end_turn(self, party: str) -> None:
+        """Parties that wait come before the next piece of this one."""
+        if party in self._waiting:
+            self._waiting.move_to_end(party)
 
     def done(self, party: str) -> None:
         """A piece has ended."""
@@ -66,6 +72,8 @@ class PartyTurns:
             come = waiting.popleft()
             if waiting:
                 self._waiting[party] = waiting
+                if not self._is_one_piece:
+                    self._waiting.move_to_end(party, last=False)
             come()
 
     async def turn(self, party: str) -> None:

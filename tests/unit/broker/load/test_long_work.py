@@ -88,8 +88,48 @@ def test_parties_take_turns_however_much_one_of_them_has_to_do() -> None:
         bench = Bench()
         async with asyncio.TaskGroup() as group:
             for party in "aaaaaaaabbc":
-                group.create_task(bench.piece(party, 10 * MS))
+                group.create_task(bench.piece(party, CREDIT_NS))
         assert bench.parties == "aabcabaaaaa"
+
+    run(test)
+
+
+def test_a_turn_is_several_pieces_that_are_small() -> None:
+    async def test() -> None:
+        bench = Bench()
+        async with asyncio.TaskGroup() as group:
+            for party in "aaaaaaaabbbc":
+                group.create_task(bench.piece(party, CREDIT_NS // 5))
+        assert bench.parties == "aaaaabbbcaaa"
+
+    run(test)
+
+
+def test_a_party_of_many_small_pieces_does_not_starve_beside_one_of_large_ones() -> None:
+    """With a piece in each round it had 0.8 of them in a second, and the others waited for minutes."""
+
+    async def test() -> None:
+        bench = Bench()
+
+        async def flood() -> None:
+            while True:
+                await bench.piece("flood", 300 * MS)
+
+        floods = [asyncio.create_task(flood()) for _ in range(5)]
+        small, waits_s = list[asyncio.Task[None]](), list[float]()
+
+        async def ask() -> None:
+            began_s = bench.since_s()
+            await bench.piece("small", MS // 2)
+            waits_s.append(bench.since_s() - began_s)
+
+        for _ in range(400):
+            small.append(asyncio.create_task(ask()))
+            await asyncio.sleep(0.1)
+        assert len(waits_s) > 380 and max(waits_s) < 2
+        for task in (*floods, *small):
+            task.cancel()
+        await asyncio.gather(*floods, *small, return_exceptions=True)
 
     run(test)
 
