@@ -135,6 +135,10 @@ class ClusterWatch:
             except PenstockError as error:
                 self._why_not = str(error)
                 await asyncio.sleep(FIRST_TRIES_SECONDS)
+            except Exception as error:  # an answer that no node of ours gives does not end the watch, as in the sampler
+                self._why_not = f"the answer cannot be understood: {type(error).__name__}"
+                _log.exception("the console does not understand the cluster's first answer")
+                await asyncio.sleep(REFUSED_SECONDS)
 
     def __repr__(self) -> str:
         return f"ClusterWatch({self.hour!r}, {self.feed!r})"

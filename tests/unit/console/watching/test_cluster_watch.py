@@ -71,6 +71,13 @@ def test_a_cluster_is_watched_as_the_consoles_own_user() -> None:
     assert watch.clock.wall_ms() - watch.since_wall_ms == pytest.approx(21_000, abs=1_000)
 
 
+def test_a_first_answer_that_makes_no_sense_does_not_end_the_watch() -> None:
+    client = FakeClient(ValueError("5 is no cluster"))
+    watch, first = watched(client, 90)
+    assert (first, watch.why_not) == ("the answer cannot be understood: ValueError", "")
+    assert watch.hour.watched_ms > 20_000
+
+
 def test_open_pages_hear_of_numbers_once_in_a_step_and_of_an_event_at_once() -> None:
     def versions(*, is_fenced: bool) -> tuple[int, int]:
         """The versions of the news before and after the broker list of one step, which comes after all else."""
