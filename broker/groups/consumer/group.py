@@ -55,6 +55,8 @@ class ConsumerGroup:
     """Topics may have changed since the epoch's metadata hash was taken; always so after a load."""
     changed: set[str] | None = field(default=None, compare=False)
     """Topics that came or went since the patterns were resolved; None: any may have."""
+    unresolved: dict[str, None] = field(default_factory=dict, compare=False)
+    """The patterns that have still to be matched with every name, in their order."""
 
     visible_topics: VisibleTopics = field(default_factory=VisibleTopics, compare=False)
     parties: dict[str, str] = field(default_factory=dict, compare=False)

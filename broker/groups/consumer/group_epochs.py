@@ -4,12 +4,14 @@ Topics are looked at when a member's heartbeat comes, and only if news of them c
 costs nothing, and a deleted topic does not wake ten thousand groups at once.
 
 A target that is much work to compute is not computed with each of 300 joins, but so seldom that it takes a fifth of the
-event loop's time at most; until then members get what the last one gives them.
+event loop's time at most; until then members get what the last one gives them. Patterns are matched with every name
+after a load, and when rights have changed: likewise a part at a time, for a group may have thousands of patterns.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Final
 
 from broker.coordination.held_memory import ShardMemory
@@ -21,6 +23,7 @@ from broker.groups.consumer.group import ConsumerGroup, ResolvedRegex
 from broker.groups.consumer.growth import regex_bytes, targets_growth
 from broker.groups.consumer.record_room import names_fit, targets_fit
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
+from broker.groups.consumer.visible_topics import Subscribers
 from broker.groups.group_config import GroupConfig
 from broker.groups.kind import GroupsOfKind
 
@@ -33,8 +36,11 @@ SMALL_WORK: Final = 5_000
 WORK_PER_MS: Final = 100
 """The partitions and subscriptions that a group's targets take in a millisecond on the whole. While one is computed
 they take five times as many."""
-
-
+MATCHES_MAX: Final = 50_000
+"""The names with which a shard's patterns are matched at once, and with as many more as one pattern needs: 50 to 200
+ms. It is what a pattern costs beside so many topics."""
+MATCHES_PER_MS: Final = 50
+"""The same on the whole: a twentieth of the event loop's time, or a fifth with the worst of patterns."""
 MEMORY_RETRY_MS: Final = 30_000
 """The pause between two tries to assign for which there is no memory."""
 _NO_MEMORY: Final = (
@@ -56,6 +62,8 @@ class GroupEpochs:
         self._groups = groups
         self._views = views
         self._timers, self._memory = timers, memory
+        self._matches_left, self._matches_at_ms = MATCHES_MAX, 0
+        """The names with which patterns may be matched, and the time of turns at which there were so many."""
 
     def refresh(self, turn: Turn, group: ConsumerGroup, changed: bool) -> None:
         """Begin a new epoch if the members `changed`, or if the topics that they read did; assign what is not assigned
@@ -81,33 +89,61 @@ class GroupEpochs:
 
     def _resolve_again(self, turn: Turn, group: ConsumerGroup) -> bool:
         """Look at names that came or went; drop patterns that nobody has any more. True if one means other topics."""
-        different = False
-        names = None if group.changed is not None else turn.topics.names()
-        subscribers, visible_topics = group.visible_topics.subscribers(group.members), group.visible_topics
-        for regex, resolved in list(group.regexes.items()):
-            if regex not in group.patterns:
-                self._drop_regex(turn, group, regex)
-                continue
-            by = subscribers.get(regex)
-            if names is not None:
-                topics = visible_topics.seen(regex, by, resolved.topics, matching(regex, names))
-            elif group.changed:
-                there = [name for name in group.changed if turn.topics.by_name(name) is not None]
-                came = visible_topics.seen(regex, by, resolved.topics, matching(regex, there))
-                topics = (resolved.topics - group.changed) | came
-            else:
-                continue
-            if topics == resolved.topics:
-                continue
-            growth = regex_bytes(topics) - regex_bytes(resolved.topics)
-            if not names_fit(self._config, group.group_id, regex, topics):
-                _log.warning("group %s: a pattern stands for more topics than a record holds: not read", group.group_id)
-            elif not self._memory.has_room_in(group.group_id, growth):
-                _log.warning("group %s: a pattern stands for more topics, and %s", group.group_id, _NO_MEMORY)
-            else:
-                different = True
-                self.write_regex(turn, group, regex, topics)
+        for regex in [regex for regex in group.regexes if regex not in group.patterns]:
+            self._drop_regex(turn, group, regex)
+        subscribers, different = group.visible_topics.subscribers(group.members), False
+        if group.changed is None or len(group.changed) * len(group.regexes) > MATCHES_MAX:
+            group.unresolved |= dict.fromkeys(group.regexes)
+        elif group.changed:
+            there = [name for name in group.changed if turn.topics.by_name(name) is not None]
+            for regex, resolved in list(group.regexes.items()):
+                if regex not in group.unresolved:
+                    by = subscribers.get(regex)
+                    came = group.visible_topics.seen(regex, by, resolved.topics, matching(regex, there))
+                    topics = (resolved.topics - group.changed) | came
+                    different = self._stands_for(turn, group, regex, topics) or different
+        return self._resolve_rest(turn, group, subscribers) or different
+
+    def _resolve_rest(self, turn: Turn, group: ConsumerGroup, subscribers: Mapping[str, Subscribers]) -> bool:
+        """Matches patterns with every name, as many as there is time for now; the others later."""
+        if not group.unresolved:
+            return False
+        names, different = turn.topics.names(), False
+        passed_ms, self._matches_at_ms = turn.now_ms - self._matches_at_ms, turn.now_ms
+        self._matches_left = min(MATCHES_MAX, self._matches_left + passed_ms * MATCHES_PER_MS)
+        while group.unresolved and self._matches_left > 0:
+            regex = next(iter(group.unresolved))
+            del group.unresolved[regex]
+            if (resolved := group.regexes.get(regex)) is not None:
+                self._matches_left -= len(names)
+                found = matching(regex, names)
+                topics = group.visible_topics.seen(regex, subscribers.get(regex), resolved.topics, found)
+                different = self._stands_for(turn, group, regex, topics) or different
+        name, group_id = ("consumer patterns", group.group_id), group.group_id
+        if group.unresolved and self._timers.due_ms(name) is None:
+            due_ms = turn.now_ms + 1 - self._matches_left // MATCHES_PER_MS
+            self._timers.set(name, due_ms, lambda later: self._resolve_more(later, group_id))
         return different
+
+    def _resolve_more(self, turn: Turn, group_id: str) -> None:
+        group = self._groups.get(group_id)
+        if group is not None and group.members:
+            group.stale = True
+            self.refresh(turn, group, False)
+
+    def _stands_for(self, turn: Turn, group: ConsumerGroup, regex: str, topics: frozenset[str]) -> bool:
+        """True if the pattern means these topics from now on, and meant others before."""
+        before = group.regexes[regex].topics
+        if topics == before:
+            return False
+        if not names_fit(self._config, group.group_id, regex, topics):
+            _log.warning("group %s: a pattern stands for more topics than a record holds: not read", group.group_id)
+        elif not self._memory.has_room_in(group.group_id, regex_bytes(topics) - regex_bytes(before)):
+            _log.warning("group %s: a pattern stands for more topics, and %s", group.group_id, _NO_MEMORY)
+        else:
+            self.write_regex(turn, group, regex, topics)
+            return True
+        return False
 
     def _drop_regex(self, turn: Turn, group: ConsumerGroup, regex: str) -> None:
         changes.drop_regex(turn, group.group_id, regex)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import process_time
 
 import pytest
 
 from broker.coordination.regex import PROGRAM_SIZE_MAX, matching
+from broker.groups.consumer import group_epochs
 from broker.groups.records.consumer_records import ConsumerGroupRegularExpressionKey
 from metadata.internal_topics import INTERNAL_TOPICS
 from penstock.errors import InvalidRegularExpressionError, InvalidRequestError
@@ -115,3 +117,38 @@ def test_a_pattern_has_a_size_at_most() -> None:
         matching(f"(?:abcdefghij){{{PROGRAM_SIZE_MAX // 10}}}abc", ["a"])
     with pytest.raises(InvalidRegularExpressionError, match="1000 at most"):
         matching("a|" * 600, ["a"])
+
+
+def test_after_a_load_many_patterns_are_matched_with_every_name_a_part_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A group of 1,000 patterns beside 50,000 topics stopped its coordinator for a minute, and then the next one."""
+    looked_at: list[str] = []
+
+    def counted(pattern: str, names: Sequence[str]) -> frozenset[str]:
+        looked_at.append(pattern)
+        return matching(pattern, names)
+
+    monkeypatch.setattr(group_epochs, "matching", counted)
+    monkeypatch.setattr(group_epochs, "MATCHES_MAX", 100)
+    monkeypatch.setattr(group_epochs, "MATCHES_PER_MS", 1)
+    here = ConsumerShard(TopicsHere(**{f"a{number}": 1 for number in range(60)}))
+    members = [by_pattern(here, f"m{number}", f"(a|b{number}).*") for number in range(6)]
+    settle(*members)
+    for number in range(6):
+        here.topics.add(f"b{number}x", 1)
+    here.reload()
+    looked_at.clear()
+    for _ in range(3):
+        members[0].beat()
+    assert looked_at == [f"(a|b{number}).*" for number in range(2)], "100 names, and as many more as a pattern needs"
+    here.pass_time(50)
+    assert len(looked_at) == 3, "and one in each 66 ms"
+    here.pass_time(66)
+    here.topics.add("b5y", 1)
+    here.topics_changed("b5y")
+    members[0].beat()
+    here.pass_time(1_000)
+    assert sorted(set(looked_at)) == [f"(a|b{number}).*" for number in range(6)]
+    settle(*members)
+    assert {name for member in members for name in topics_of(here, member)} == here.topics.facts.keys()
