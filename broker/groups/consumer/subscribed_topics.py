@@ -23,12 +23,12 @@ class SubscribedTopics:
         for name in gone:
             self._hashes.pop(name, None)
         for group in groups:
-            if group.changed is not None and group.patterns:
+            if not group.patterns:
+                group.stale = group.stale or not gone.isdisjoint(group.names)
+            elif group.changed is not None:  # its patterns are looked at, so nobody asks here what they stand for
                 group.changed |= gone
                 if len(group.changed) > CHANGED_MAX:
-                    group.changed = None
-            if not group.stale:
-                group.stale = group.changed is None or any(group.is_subscribed(name) for name in gone)
+                    group.resolve_again()
 
     def hash_of(self, group: ConsumerGroup, topics: KnownTopics) -> int:
         """The metadata hash of all topics that the group subscribes to and that there are."""

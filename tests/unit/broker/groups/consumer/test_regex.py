@@ -9,6 +9,7 @@ import pytest
 
 from broker.coordination.regex import PROGRAM_SIZE_MAX, matching
 from broker.groups.consumer import group_epochs
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.records.consumer_records import ConsumerGroupRegularExpressionKey
 from metadata.internal_topics import INTERNAL_TOPICS
 from penstock.errors import InvalidRegularExpressionError, InvalidRequestError
@@ -152,3 +153,21 @@ def test_after_a_load_many_patterns_are_matched_with_every_name_a_part_at_a_time
     assert sorted(set(looked_at)) == [f"(a|b{number}).*" for number in range(6)]
     settle(*members)
     assert {name for member in members for name in topics_of(here, member)} == here.topics.facts.keys()
+
+
+def test_news_of_topics_asks_no_group_what_each_of_its_patterns_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """500 new topics took 0.1 s of the event loop beside 200 groups of 5 patterns, before any heartbeat."""
+
+    def asked(group: ConsumerGroup, topic: str) -> bool:
+        raise AssertionError(topic)
+
+    here = ConsumerShard(TopicsHere(a1=1, b1=1))
+    pattern, named = by_pattern(here, "m", "a.*"), ConsumerHere(here, "n", "b1", "b2", group_id="named")
+    settle(pattern, named)
+    monkeypatch.setattr(ConsumerGroup, "is_subscribed", asked)
+    for name in ("a2", "b2", "c"):
+        here.topics.add(name, 1)
+    here.topics_changed("a2", "b2", "c")
+    monkeypatch.undo()
+    settle(pattern, named)
+    assert (topics_of(here, pattern), topics_of(here, named)) == ({"a1", "a2"}, {"b1", "b2"})
