@@ -153,7 +153,7 @@ class Heartbeats:
         if said.regex is not None and said.regex not in group.regexes:
             self._epochs.write_regex(turn, group, said.regex, resolved)
             group.visible_topics.resolved_for(said.regex, visibility)
-        if group.visible_topics.heard(group.members, found.member, said, visibility):
+        if group.visible_topics.heard(group.members, found.member, said, visibility, group.unresolved):
             group.resolve_again()
         return group
 

@@ -9,7 +9,7 @@ one group; without an authorizer it stays empty.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import field
 
 from broker.groups.consumer.member import Member
@@ -48,9 +48,15 @@ class VisibleTopics:
         return hidden
 
     def heard(
-        self, members: Mapping[str, Member], before: Member, member: Member, visibility: Visibility | None
+        self,
+        members: Mapping[str, Member],
+        before: Member,
+        member: Member,
+        visibility: Visibility | None,
+        unresolved: Container[str] = (),
     ) -> bool:
-        """A heartbeat came of a member, as it was before and is now; True if patterns must be resolved again."""
+        """A heartbeat came of a member, as it was before and is now; True if patterns must be resolved again.
+        `unresolved`: those that wait for that already."""
         if visibility is None:
             return False
         is_news = self._is_waited_for(members, member.member_id)
@@ -58,7 +64,7 @@ class VisibleTopics:
         self._of[visibility.principal] = visibility
         if before.regex is not None and before.regex != member.regex:
             is_news = is_news or self._is_shared(before.regex)
-        if member.regex is not None:
+        if member.regex is not None and member.regex not in unresolved:
             is_news = (
                 is_news or self._resolved.get(member.regex, {}).get(visibility.principal) is not visibility.version
             )

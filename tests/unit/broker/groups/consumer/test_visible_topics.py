@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.groups.consumer import group_epochs
 from broker.network.request_ports import Visibility
 from penstock.errors import TopicAuthorizationFailedError
 from penstock.messages.groups.classic_protocol import SyncGroupRequest
@@ -238,3 +239,27 @@ def test_a_classic_member_is_not_told_of_what_it_was_assigned_before_its_right_w
         answer = here.send(sync, CLIENT._replace(visibility=rights.visibility("anna")))
         names = [row.topic for row in decode_assignment(answer.assignment).assigned_partitions]
         assert [name for name in names if name == "b"] == visible
+
+
+def test_patterns_that_wait_for_their_turn_are_not_begun_anew_by_each_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_epochs, "MATCHES_MAX", 4)
+    monkeypatch.setattr(group_epochs, "MATCHES_PER_MS", 1)
+    here, rights = ConsumerShard(TopicsHere(a1=1, a2=1, a3=1, b1=1)), Rights(anna="a1 a2 b1")
+    patterns = ["a.*", "(a|c).*", "(a|d).*", "(a|b).*"]
+    members = [member(here, rights, "anna", f"m{n}", pattern) for n, pattern in enumerate(patterns)]
+    settle(*members)
+    here.pass_time(1_000)
+    rights.now(anna="a1 a3 b1")
+    for one in members:
+        as_of(one, rights, "anna")
+    members[0].beat()
+    assert len(here.group().unresolved) == 3
+    rights.asked.clear()
+    for one in members[1:]:
+        one.beat()
+    assert rights.asked == [] and len(here.group().unresolved) == 3
+    here.pass_time(1_000)
+    settle(*members)
+    assert topics_of(here, *members) == {"a1", "a3", "b1"} and not here.group().unresolved
