@@ -35,12 +35,14 @@ def growth(group: ConsumerGroup, found: Found, said: Member, resolved: frozenset
     if said.regex is not None and said.regex not in group.regexes:
         size += regex_bytes(resolved)
     was = frozenset[str]() if found.is_new and found.replaces is None else group.subscription_of(found.member)
-    for name in said.names | resolved:
+    more = (said.names | resolved) - was
+    read = group.subscribed() if more else more
+    for name in more:
         topic = topics.by_name(name)
-        if topic is None or name in was:
+        if topic is None:
             continue
         size += _TIMES * TOPIC_BYTES
-        if not group.is_subscribed(name):
+        if name not in read:
             size += _TIMES * PARTITION_BYTES * topic.partitions
     return size
 
