@@ -110,8 +110,8 @@ def _is_old(task: asyncio.Task[Any], until_ms: int, now_ms: int) -> bool:
 
 
 async def _shared_answer(task: asyncio.Task[A]) -> A:
-    """Whoever closes the browser ends nobody else's question. A log-out in another tab has cancelled the question, and
-    not the request that waits for it."""
+    """The answer for one of several that wait: a browser that is closed ends nobody else's question. A log-out in
+    another tab has cancelled the question, and not the request that waits for it."""
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -9,6 +9,7 @@ from typing import Any
 from broker.coordination.record_log import TxnProducer, replay_entry
 from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.group_epochs import MATCHES_MAX
 from broker.groups.group_config import GroupConfig
 from broker.groups.group_sizes import group_memory
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
@@ -60,6 +61,20 @@ class TopicsHere:
 
     def may_begin_consumer_groups(self) -> bool:
         return self.group_version > 0
+
+
+class ManyNames(list[str]):
+    """Names that pass for so many that only two patterns may be matched with them at once."""
+
+    def __len__(self) -> int:
+        return 3 * MATCHES_MAX // 5
+
+
+class ManyTopicsHere(TopicsHere):
+    """Topics that are told as if there were very many others."""
+
+    def names(self) -> list[str]:
+        return ManyNames(super().names())
 
 
 class ConsumerShard:
