@@ -1,7 +1,7 @@
 """Forwards requests to the active controller without holding a handler: one bounded set of tasks.
 
 The handler starts a task and goes on; the task answers the request. There are at most `FORWARDED_MAX` at a time, and
-each party has at most as many as stay free for others (coordination/memory_shares.py); the next one is refused.
+each party has at most as many as stay free for others (load/party_shares.py); the next one is refused.
 Not here: finding the controller, and retries (`broker/quorum/controller_channel.py`).
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from broker.apis.router import Handle
-from broker.coordination.memory_shares import PartyShares
+from broker.load.party_shares import PartyShares
 from broker.network.failed_requests import FailRequest
 from broker.network.parties import party_of
 from broker.network.request_channel import Request

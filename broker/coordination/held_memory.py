@@ -8,7 +8,7 @@ that holds most of the unit.
 Kafka's records name no principal. After a failover, and after a log was loaded again, everything belongs to NOBODY: it
 counts for the whole, and for no party. The first party that uses a unit again (it joins, commits, keeps a membership or
 ends a transaction) takes over what NOBODY holds of it (`claim`). Until then its share is larger by as much. Pure. Not
-here: how large a share is (memory_shares.py), and estimates, which are made where the state is kept.
+here: how large a share is (load/party_shares.py), and estimates, which are made where the state is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, PartyShares
+from broker.coordination.memory_shares import CoordinatorMemory
+from broker.load.party_shares import NOBODY, PartyShares
 from penstock.errors import ApiError
 
 Grown = Callable[[str, int], None]

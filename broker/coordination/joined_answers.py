@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.coordination.led_shard import LedShard
-from broker.coordination.memory_shares import NOBODY
 from broker.coordination.turn import Client, Ticket
+from broker.load.party_shares import NOBODY
 from broker.network.parties import party_of
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, CoordinatorNotAvailableError, NotCoordinatorError

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
-from broker.coordination.memory_shares import NOBODY
 from broker.coordination.record_log import TransactionalRecord, TxnProducer, Written
+from broker.load.party_shares import NOBODY
 from broker.network.request_ports import Visibility
 from penstock.errors import ApiError
 from penstock.lazy_dataclass import dataclass

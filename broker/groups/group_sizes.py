@@ -7,7 +7,7 @@ and 2,190 bytes a member, the groups' own included.
 
 State that lasts is groups, members, subscriptions, assignments and committed offsets, and the offsets that a
 transaction commits where none was committed before. State that ends with its transaction is the offsets that will
-replace committed ones. Not here: the share of each party (coordination/memory_shares.py).
+replace committed ones. Not here: the share of each party (load/party_shares.py).
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _WORDS: Final = MemoryWords(
 
 
 def _of_classic_group(value: GroupMetadataValue) -> int:
-    """Its members are estimated where they are kept (classic/group.py): many stand in no record for a time."""
+    """The bytes of a classic group's record. Its members are estimated where they are kept (classic/group.py): many
+    stand in no record for a time."""
     return GROUP_BYTES + sum(len(member.assignment) for member in value.members)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from broker.coordination.memory_shares import SHOWN_MAX
 from broker.groups.coordinator.group_statistics import GroupFigures
 from broker.groups.lag.lag_pass import PARTITIONS_SHOWN_MAX
 from broker.groups.lag.lag_watch import LagWatch
+from broker.load.party_shares import SHOWN_MAX
 from broker.metrics.field_readings import labelled, record_readings
 from broker.metrics.metrics import Reading
 from broker.transactions.coordinator.coordinator_figures import TransactionFigures
@@ -29,7 +29,7 @@ def group_readings(figures: GroupFigures, watch: LagWatch) -> Iterator[Reading]:
     help_text = f"Memory of groups by principal, or by network of anonymous clients; of the {SHOWN_MAX} largest."
     for party in figures.largest_parties():
         name = "penstock_group_coordinator_party_memory_bytes"
-        yield Reading(name, help_text, party.bytes, labels=(("party", party.party),))
+        yield Reading(name, help_text, party.held, labels=(("party", party.party),))
     lag = watch.snapshot
     known = {(kind, state): 0 for kind, states in STATES.items() for state in states}
     for (kind, state), count in {**known, **lag.states}.items():
@@ -53,4 +53,4 @@ def transaction_readings(figures: TransactionFigures, verifier: Verifier) -> Ite
     )
     for party in figures.largest_parties():
         labels = (("party", party.party),)
-        yield Reading("penstock_transaction_coordinator_party_memory_bytes", help_text, party.bytes, labels=labels)
+        yield Reading("penstock_transaction_coordinator_party_memory_bytes", help_text, party.held, labels=labels)

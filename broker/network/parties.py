@@ -4,7 +4,7 @@ A caller that has proved its identity is counted as its principal, from whatever
 machines has one share, and two tenants behind one address have one each. A caller that has not is counted as its
 network: an address of IPv4, or 64 bits of IPv6, because one machine has as many addresses of those as it likes.
 
-Not here: how much a share is (memory_budget.py and the budgets of coordinators), and quotas, whose owners an
+Not here: how much a share is (memory_budget.py, load/party_shares.py), and quotas, whose owners an
 administrator names (quotas/client_quotas.py).
 """
 

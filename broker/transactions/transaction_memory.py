@@ -1,7 +1,7 @@
 """The memory of this broker's transactions: estimates, the limit, and how more is refused.
 
 State that lasts is transactional ids and applications of atomic batches. State that ends with its transaction is the
-partitions of open ones. Not here: the share of each party (coordination/memory_shares.py).
+partitions of open ones. Not here: the share of each party (load/party_shares.py).
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from broker.coordination.memory_shares import NOBODY
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.rounds import Rounds
 from broker.groups.classic.states import GroupState
 from broker.groups.classic.sync import check_generation
+from broker.load.party_shares import NOBODY
 from penstock.errors import ApiError, RebalanceInProgressError, UnknownMemberIdError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,

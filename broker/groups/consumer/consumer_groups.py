@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from broker.coordination.held_memory import ShardMemory
-from broker.coordination.memory_shares import NOBODY
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Handlers, KnownTopics, Ticket, Turn
 from broker.groups.consumer import changes, request_checks
@@ -29,6 +28,7 @@ from broker.groups.group_config import GroupConfig
 from broker.groups.kind import Groups, GroupsOfKind
 from broker.groups.lag.lag_pass import GroupFacts
 from broker.groups.offsets.offset_groups import OffsetExpiry
+from broker.load.party_shares import NOBODY
 from penstock.errors import ApiError, NonEmptyGroupError
 from penstock.messages.groups.consumer_protocol import (
     LEAVES,

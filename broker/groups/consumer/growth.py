@@ -2,7 +2,7 @@
 
 A member that is let in is never refused what follows from it. So its part of the assignment is counted in advance: each
 topic that the group did not read before will be assigned once as a target and once as what members have. An estimate by
-the figures of group_sizes.py. Pure. Not here: which party may grow (coordination/memory_shares.py), and the room of
+the figures of group_sizes.py. Pure. Not here: which party may grow (load/party_shares.py), and the room of
 records (record_room.py).
 """
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from broker.coordination.coordinator import Coordinator
 from broker.coordination.loading import LoadFigures
-from broker.coordination.memory_shares import CoordinatorMemory, PartyMemory
+from broker.coordination.memory_shares import CoordinatorMemory
 from broker.coordination.shard_ports import ShardState
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
+from broker.load.party_shares import PartyShare
 from penstock.metric_fields import counter, gauge, in_seconds, measured
 
 _PARTITIONS = "penstock_group_coordinator_partitions"
@@ -65,7 +66,7 @@ class GroupFigures:
     ) -> None:
         self._led, self._memory, self._totals, self._loads = led, memory, totals, loads
 
-    def largest_parties(self) -> Sequence[PartyMemory]:
+    def largest_parties(self) -> Sequence[PartyShare]:
         """The parties that hold most of the memory of groups."""
         return self._memory.lasting.largest()
 

@@ -14,9 +14,9 @@ from collections import deque
 from typing import Any, Final, NamedTuple, Protocol
 
 from broker.coordination.led_shard import LedShard
-from broker.coordination.memory_shares import PartyShares
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Client, Ticket
+from broker.load.party_shares import PartyShares
 from broker.replication.partition import Partition
 from broker.transactions.verification.questions import InTransaction, OnVerified, Question
 from penstock.errors import (

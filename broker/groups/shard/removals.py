@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from broker.coordination.memory_shares import NOBODY
 from broker.coordination.turn import Client
+from broker.load.party_shares import NOBODY
 from penstock.messages.groups.classic_protocol import JoinGroupRequest, LeaveGroupRequest
 from penstock.messages.groups.consumer_protocol import JOINS, ConsumerGroupHeartbeatRequest
 

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Final
 
 from broker.coordination.held_memory import ShardMemory
-from broker.coordination.memory_shares import NOBODY, CoordinatorMemory
+from broker.coordination.memory_shares import CoordinatorMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Handler, KnownTopics, Ticket, Turn
@@ -36,6 +36,7 @@ from broker.groups.offsets.topic_offsets import TopicOffsets
 from broker.groups.records.offset_records import OffsetCommitKey
 from broker.groups.shard.group_totals import GroupCounts, GroupTotals
 from broker.groups.shard.shard_groups import ShardGroups
+from broker.load.party_shares import NOBODY
 from penstock.errors import (
     ApiError,
     GroupIdNotFoundError,

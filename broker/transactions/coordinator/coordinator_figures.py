@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from broker.coordination.coordinator import Coordinator
 from broker.coordination.loading import LoadFigures
-from broker.coordination.memory_shares import CoordinatorMemory, PartyMemory
+from broker.coordination.memory_shares import CoordinatorMemory
 from broker.coordination.shard_ports import ShardState
+from broker.load.party_shares import PartyShare
 from broker.transactions.coordinator.marker_sender import MarkerSender
 from broker.transactions.transaction_figures import TransactionCounters
 from broker.transactions.transaction_shard import TransactionShard
@@ -116,7 +117,7 @@ class TransactionFigures:
         self._led, self._sender, self._memory = led, sender, memory
         self._counters, self._loads = counters, loads
 
-    def largest_parties(self) -> Sequence[PartyMemory]:
+    def largest_parties(self) -> Sequence[PartyShare]:
         """The parties that hold most of the memory of transactional ids."""
         return self._memory.lasting.largest()
 

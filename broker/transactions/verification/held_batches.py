@@ -4,7 +4,7 @@ The first batch of a transaction in a partition waits for the answer to a questi
 producer sends to the same partition meanwhile wait behind it, and are appended after it, in the order in which they
 came: their sequences follow each other. A batch of another transaction of the producer has its own question, if it is
 that transaction's first. The batches together are bounded, in number and in bytes, because their requests' memory is
-free by then; each party has a share of both (coordination/memory_shares.py).
+free by then; each party has a share of both (load/party_shares.py).
 
 Not here: the append itself (`apis/producing/transactional_produce.py`).
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
-from broker.coordination.memory_shares import PartyShares
+from broker.load.party_shares import PartyShares
 from broker.replication.partition import Partition
 from broker.transactions.verification.questions import InTransaction, Question
 from broker.transactions.verification.verifier import Verifier

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.coordination.joined_answers import client_of
-from broker.coordination.memory_shares import NOBODY
+from broker.load.party_shares import NOBODY
 from broker.network.request_channel import Caller, Request
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
 

@@ -6,7 +6,8 @@ import random
 import tracemalloc
 
 from broker.coordination.held_memory import UNIT_BYTES, HeldMemory, ShardMemory
-from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, MemoryWords, PartyShares
+from broker.coordination.memory_shares import CoordinatorMemory, MemoryWords
+from broker.load.party_shares import NOBODY, PartyShares
 from penstock.errors import GroupMaxSizeReachedError, ResourceExhaustedError
 
 WORDS = MemoryWords("the groups", "some.key", GroupMaxSizeReachedError, "delete", ResourceExhaustedError, "again")

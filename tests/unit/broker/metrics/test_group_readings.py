@@ -8,9 +8,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.coordination.memory_shares import PartyMemory
 from broker.groups.coordinator.group_statistics import CoordinatorStatistics
 from broker.groups.lag.lag_pass import GroupLag, LagCounts, LagSnapshot, PartitionLagRow
+from broker.load.party_shares import PartyShare
 from broker.metrics.group_readings import group_readings
 from broker.metrics.metrics import Readings
 from broker.metrics.metrics_text import metrics_text
@@ -23,7 +23,7 @@ ID = 'a "group"\\ of\nmany letters ü'
 def shown(snapshot: LagSnapshot) -> dict[tuple[str, tuple[str, ...]], float]:
     """The value of each sample, by its name and the values of its labels."""
     figures = CoordinatorStatistics(3, 1, 0, 7, 9, 2, 1_000, 300, 2_000, 12, 5, 6, 8, 4, 44, 1_500, 2_500)
-    parties = [PartyMemory("User:anna", 600), PartyMemory("10.0.0.1", 400)]
+    parties = [PartyShare("User:anna", 600), PartyShare("10.0.0.1", 400)]
     of_groups: Any = SimpleNamespace(statistics=lambda: figures, largest_parties=lambda: parties)
     watch: Any = SimpleNamespace(snapshot=snapshot)
     registry = CollectorRegistry()

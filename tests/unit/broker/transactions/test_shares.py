@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordination.memory_shares import NOBODY
 from broker.coordination.turn import Client
+from broker.load.party_shares import NOBODY
 from penstock.errors import PolicyViolationError, ResourceExhaustedError
 from penstock.types import TopicPartition
 from tests.support.transaction_core import P0, P1, TransactionsHere

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from broker.coordination.memory_shares import NOBODY
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Client, TopicFacts
+from broker.load.party_shares import NOBODY
 from penstock.errors import ApiError, GroupMaxSizeReachedError, ResourceExhaustedError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,
