@@ -54,7 +54,7 @@ def cordoned_brokers(brokers: Iterable[BrokerRegistration], configs: Configs) ->
     return frozenset(broker.broker_id for broker in brokers if is_cordoned(broker, configs))
 
 
-def reported_record(broker: BrokerRegistration, ids: Iterable[str], configs: Configs) -> tuple[ConfigRecord, ...]:
+def cordon_record(broker: BrokerRegistration, ids: Iterable[str], configs: Configs) -> tuple[ConfigRecord, ...]:
     """The record that keeps what the broker tells; none if it is known. Ids that it is not registered with are left
     out, so what is kept is bounded."""
     reported = set(broker.log_dirs).intersection(ids)
@@ -64,7 +64,7 @@ def reported_record(broker: BrokerRegistration, ids: Iterable[str], configs: Con
     return (ConfigRecord(CORDON_RESOURCE, str(broker.broker_id), IDS_KEY, text),)
 
 
-def forgotten_record(broker_id: int, configs: Configs) -> tuple[ConfigRecord, ...]:
+def forgotten_cordon_record(broker_id: int, configs: Configs) -> tuple[ConfigRecord, ...]:
     """The record that forgets what the broker told; none if it told nothing."""
     return (ConfigRecord(CORDON_RESOURCE, str(broker_id), IDS_KEY, None),) if _reported(broker_id, configs) else ()
 

@@ -1,7 +1,7 @@
 """Why a partition has no leader, and what a person can do about it. One partition and who is in service; no state.
 
-controller/election.py has the rules of elections. The metadata answer, the controller's log and the metrics all take
-the reason from here, so they say the same.
+controller/elections/election.py has the rules of elections. The metadata answer, the controller's log and the metrics
+all take the reason from here, so they say the same.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Checks the fetcher, then hands the request to its fetch session (fetch_session.py), which answers now or parks it. A
 follower must be a registered broker of this cluster and send its registered broker epoch, because its fetch offset
-counts as an acknowledgement. `leader/follower_fetch.py` checks that it is a replica of the partition.
+counts as an acknowledgement. `leader/follower_fetch.py` checks its epoch, and that it is a replica of the partition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from broker.apis.router import Handle
 from broker.apis.served import NODES_ALONE, Served
 from broker.authorization.rules.ruling import free
 from broker.network.request_channel import Request
-from broker.replication.leader.isr_upkeep import check_fetcher_epoch
+from broker.replication.leader.follower_fetch import check_fetcher_epoch
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError
 from penstock.messages.client_apis import FETCH
 from penstock.messages.fetch import RACK_LENGTH_MAX, FetchRequest

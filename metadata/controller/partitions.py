@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from metadata.controller.brokers.liveness import registered_broker
 from metadata.controller.context import DecisionContext
-from metadata.controller.election import changed
+from metadata.controller.elections.election import changed
 from metadata.controller.reassignments import completion
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record

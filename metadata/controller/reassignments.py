@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from metadata.controller.context import DecisionContext, named_partition
-from metadata.controller.election import changed, eligible_replicas
+from metadata.controller.elections.election import changed, eligible_replicas
 from metadata.controller.result import ControllerResult
 from metadata.controller.topics.assignments import check_not_cordoned
 from metadata.internal_topics import INTERNAL_TOPICS

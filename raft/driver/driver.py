@@ -145,7 +145,7 @@ class RaftDriver:
         try:
             loop.step(RequestReceived(request_id, request))
             response = await answer
-            self._notices.answered(request, response)
+            self._notices.note_answer(request, response)
             self._probe.quorum_answering(request, response)
             return response
         finally:
@@ -202,7 +202,7 @@ class RaftDriver:
 
     @property
     def met_quorum(self) -> asyncio.Event:
-        """It leads the quorum, or has had an answer of its leader."""
+        """Set once this node leads the quorum, or has had an answer of its leader."""
         return self._started().met_quorum
 
     @property

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 
 from penstock.clock import Clock
-from penstock.types import NO_LEADER
+from penstock.types import NO_EPOCH
 from raft.core import RaftCore
 from raft.driver.applier import Applier
 from raft.driver.notices import Notices
@@ -48,8 +48,8 @@ class QuorumLoop:
         self._applier, self._performer, self._notices = applier, performer, notices
         self._on_failed = on_failed
         self._wake = asyncio.Event()
-        self._led_epoch = NO_LEADER
-        self._active_epoch = NO_LEADER
+        self._led_epoch = NO_EPOCH
+        self._active_epoch = NO_EPOCH
         self.met_quorum = asyncio.Event()
         """It leads the quorum, or has had an answer of its leader."""
         self.committed_offset = log.log_start_offset
@@ -57,7 +57,7 @@ class QuorumLoop:
         self.is_stopping = False
         self.failure: Exception | None = None
         """The error that ended the loop, if one did."""
-        self._notices.promises(core)
+        self._notices.note_promises(core)
 
     def __repr__(self) -> str:
         how = "failed" if self.failure else "stopping" if self.is_stopping else "running"
@@ -146,7 +146,7 @@ class QuorumLoop:
     def _after_step(self) -> None:
         """The state may have changed: tell proposers and listeners."""
         core, leadership = self.core, self.core.leadership
-        epoch = leadership.epoch if leadership is not None else NO_LEADER
+        epoch = leadership.epoch if leadership is not None else NO_EPOCH
         if epoch != self._led_epoch:
             self._led_epoch = epoch
             self._applier.fail_uncommitted(core.high_watermark, core.leader_id, core.epoch)
@@ -154,7 +154,7 @@ class QuorumLoop:
         if own_from is not None and self._applier.applied_offset(self.committed_offset) > own_from:
             self._active_epoch = epoch
         self._applier.announce(core.leader_id, core.epoch, own_from)
-        self._notices.promises(core)
+        self._notices.note_promises(core)
 
     def _fail(self, error: Exception) -> None:
         """An error of the disk or of an invariant: take no further part. Earlier promises hold; none is added."""

@@ -22,7 +22,7 @@ INTERVAL_MS = 10_000
 
 
 class Notices:
-    """Remembers what was logged last."""
+    """The lines of one node, with what it logged last."""
 
     def __init__(self, node_id: int, clock: Clock) -> None:
         self._node_id = node_id
@@ -31,14 +31,14 @@ class Notices:
         self._next_jump_ms: int | None = None
         self._jumps = 0
 
-    def promises(self, core: RaftCore) -> None:
-        """A voter has lost its state, or has learned again what it promised."""
+    def note_promises(self, core: RaftCore) -> None:
+        """Logs, once for each change, that this voter has forgotten its promises or knows them again."""
         if core.forgotten is not self._forgotten:
             self._forgotten = core.forgotten
             _log.warning("voter %d: %s", self._node_id, promises_text(core))
 
-    def answered(self, request: Request, response: Response) -> None:
-        """A request was answered; a refused epoch is logged."""
+    def note_answer(self, request: Request, response: Response) -> None:
+        """Logs a refused epoch, if the answer to the request is such a refusal."""
         refused = response.error_code == UnknownLeaderEpochError.code
         if not refused or not is_epoch_jump(request, response.leader_epoch):
             return

@@ -41,7 +41,7 @@ from storage.log_dirs.log_opener import LogOpener
 from storage.log_dirs.log_removal import LogRemoval
 from storage.log_dirs.log_table import LogTable
 from storage.log_dirs.meta_properties import MetaProperties, verify_log_dirs
-from storage.log_dirs.vanished_logs import find_vanished, replicas_of
+from storage.log_dirs.vanished_logs import find_vanished, replicas_set_aside
 from storage.segment.open_files import OpenFiles, share_of
 
 __all__ = ["LoadProgress", "LogManager", "LogManagerConfig"]
@@ -204,7 +204,7 @@ class LogManager:
     def replicas_without_log(self) -> frozenset[tuple[str, int]]:
         """Topic id and number of each partition of which only a directory that was set aside as stray is here."""
         known = (*self.table.logs.ids(), *self.table.offline.ids())
-        return replicas_of(self._fs, self.removal.strays) - {
+        return replicas_set_aside(self._fs, self.removal.strays) - {
             (log.topic_id, log.topic_partition.partition) for log in known
         }
 

@@ -51,7 +51,7 @@ def find_vanished(
     return vanished
 
 
-def replicas_of(fs: FileSystem, directories: Iterable[str]) -> frozenset[tuple[str, int]]:
+def replicas_set_aside(fs: FileSystem, directories: Iterable[str]) -> frozenset[tuple[str, int]]:
     """The topic id and the number of the partition of each directory that was set aside, where these can be read."""
     found = ((_topic_id(fs, path), _number(path)) for path in directories)
     return frozenset((topic_id, number) for topic_id, number in found if topic_id and number >= 0)

@@ -200,13 +200,13 @@ class WorldProducer:
         self.world.moment()
 
     def _opened(self) -> tuple[list[Output], dict[TopicPartition, int]]:
-        self.core.check_takes()
+        self.core.must_take_records()
         self.core.on_sent()
         try:
             self.world.check(self.name, self._epoch)
         except ProducerFencedError as error:
             self.core.on_failed(error)
-            self.core.check_takes()
+            self.core.must_take_records()
         return self.world.open.setdefault(self.name, ([], {}))
 
     def send(self, *output: Any) -> None:

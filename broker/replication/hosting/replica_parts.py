@@ -147,7 +147,12 @@ def _opener(
         log_manager,
         high_watermarks=high_watermarks,
         durability=ports.durability,
-        reports=PartitionReports(ports.isrs.maybe_expand, known.failures.disk_error, append_refused, news.lead_changed),
+        reports=PartitionReports(
+            follower_fetched=ports.isrs.maybe_expand,
+            disk_error=known.failures.disk_error,
+            append_refused=append_refused,
+            lead_changed=news.lead_changed,
+        ),
         dismissed=(known.refused.forget, ports.directories.forget, ports.on_log_gone),
     )
 

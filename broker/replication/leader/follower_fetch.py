@@ -6,11 +6,37 @@ Not here: the records that answer it (`Partition.read`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from broker.replication.partition_reads import check_range, divergence
-from penstock.errors import NotLeaderOrFollowerError
+from penstock.errors import (
+    BrokerIdNotRegisteredError,
+    NotLeaderOrFollowerError,
+    ReplicaNotAvailableError,
+    StaleBrokerEpochError,
+)
 from penstock.types import EpochEndOffset, OffsetAndEpoch
+
+
+def check_fetcher_epoch(registered_epochs: Mapping[int, int], replica_id: int, broker_epoch: int) -> None:
+    """Refuses a fetch whose broker epoch is not exactly the registered one: only a registered broker's fetch may count.
+
+    A lower epoch belongs to an earlier process. A higher one may belong to a registration that this broker has not read
+    yet, or may be invented: the fetch is refused until the registration is read.
+    """
+    known = registered_epochs.get(replica_id)
+    if known is None:
+        raise BrokerIdNotRegisteredError(f"replica id {replica_id} is not a registered broker")
+    if broker_epoch < known:
+        raise StaleBrokerEpochError(
+            f"broker {replica_id} fetches with epoch {broker_epoch}; it is registered with {known}"
+        )
+    if broker_epoch > known:
+        raise ReplicaNotAvailableError(
+            f"broker {replica_id} fetches with epoch {broker_epoch}; the metadata here has {known} so far: try again"
+        )
 
 
 def note_follower_fetch(

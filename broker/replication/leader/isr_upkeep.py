@@ -13,7 +13,6 @@ from typing import Protocol
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from metadata.registrations import BrokerRegistration
-from penstock.errors import BrokerIdNotRegisteredError, ReplicaNotAvailableError, StaleBrokerEpochError
 
 _log = logging.getLogger(__name__)
 
@@ -22,25 +21,6 @@ class IsrProposals(Protocol):
     """Takes ISR changes to the controller; see alter_partition.py."""
 
     def propose(self, partition: Partition, proposed: ProposedIsr) -> None: ...
-
-
-def check_fetcher_epoch(registered_epochs: Mapping[int, int], replica_id: int, broker_epoch: int) -> None:
-    """Refuses a fetch whose broker epoch is not exactly the registered one: only a registered broker's fetch may count.
-
-    A lower epoch belongs to an earlier process. A higher one may belong to a registration that this broker has not read
-    yet, or may be invented: the fetch is refused until the registration is read.
-    """
-    known = registered_epochs.get(replica_id)
-    if known is None:
-        raise BrokerIdNotRegisteredError(f"replica id {replica_id} is not a registered broker")
-    if broker_epoch < known:
-        raise StaleBrokerEpochError(
-            f"broker {replica_id} fetches with epoch {broker_epoch}; it is registered with {known}"
-        )
-    if broker_epoch > known:
-        raise ReplicaNotAvailableError(
-            f"broker {replica_id} fetches with epoch {broker_epoch}; the metadata here has {known} so far: try again"
-        )
 
 
 class IsrUpkeep:
@@ -82,8 +62,8 @@ class IsrUpkeep:
 
         The follower was fenced, or another proposal was under way. It has every record, so its session does not name
         the partition again (KIP-227), and no later fetch would lead to a proposal. A follower that lacks records
-        fetches again; if it is silent, and the high watermark waits for `min.insync.replicas`, it must not come back
-        before.
+        joins with its next fetch, and not before, even if the high watermark waits for `min.insync.replicas`: it may be
+        silent.
         """
         if partition.leading is not None:
             partition.leading.brokers_changed(self.registered_epochs, self._in_service(partition))

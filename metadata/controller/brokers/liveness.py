@@ -18,15 +18,15 @@ from typing import Any
 
 from metadata.controller.brokers.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of, state_of
 from metadata.controller.context import DecisionContext
-from metadata.controller.election import changed
 from metadata.controller.elections.broker_elections import (
     changes_when_dirs_fail,
     changes_when_joining,
     changes_when_leaving,
 )
+from metadata.controller.elections.election import changed
 from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.sessions import STANDSTILL_SESSIONS
-from metadata.cordon import reported_record
+from metadata.cordon import cordon_record
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration
 from penstock.errors import BrokerIdNotRegisteredError, StaleBrokerEpochError
@@ -66,7 +66,7 @@ def heartbeat(
         session_timeout_ms=context.sessions.timeout_ms,
         **_calendar(context, broker.broker_id, now_ms),
     )
-    cordons = reported_record(broker, request.cordoned_log_dirs, context.state.configs)
+    cordons = cordon_record(broker, request.cordoned_log_dirs, context.state.configs)
     return ControllerResult((*cordons, *_records(context, broker, after, moves)), response)
 
 

@@ -102,7 +102,8 @@ def _register(context: DecisionContext, request: RegisterBrokerRequest, next_off
 def _register_again(
     context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int
 ) -> Result:
-    """The same process asks again: its answer was lost, or its endpoint has changed. It stays fenced or unfenced."""
+    """The answer to a process that registers again: the first answer was lost, or its endpoint has changed. It stays
+    fenced or unfenced."""
     log_dirs = log_dirs_after(existing, request)
     if set(log_dirs) != set(existing.log_dirs):
         known = ", ".join(existing.log_dirs) or "(none)"

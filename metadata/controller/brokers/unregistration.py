@@ -13,7 +13,7 @@ from __future__ import annotations
 from metadata.controller.brokers.broker_state import BrokerState, state_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
-from metadata.cordon import forgotten_record
+from metadata.cordon import forgotten_cordon_record
 from metadata.records import BROKER_RESOURCE, ConfigRecord, UnregisterBrokerRecord
 from metadata.registrations import BrokerRegistration
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, PolicyViolationError
@@ -31,7 +31,7 @@ def unregister_broker(
         return ControllerResult((), UnregisterBrokerResponse(error))
     resource = ConfigResource(BROKER_RESOURCE, str(broker.broker_id))
     configs = (ConfigRecord(*resource, key, None) for key in sorted(context.state.configs.get(resource, {})))
-    cordons = forgotten_record(broker.broker_id, context.state.configs)
+    cordons = forgotten_cordon_record(broker.broker_id, context.state.configs)
     context.sessions.drop(broker.broker_id)
     return ControllerResult(
         (*configs, *cordons, UnregisterBrokerRecord(broker.broker_id, broker.broker_epoch)), UnregisterBrokerResponse()

@@ -53,7 +53,7 @@ def alter_configs(context: DecisionContext, request: AlterConfigsRequest) -> Con
 
 
 def _with_deletions(context: DecisionContext, resource: AlterConfigsResource) -> AlterConfigsResource:
-    """The same changes, and a deletion of each key that has a value now and is not named."""
+    """The changes of the resource, and a deletion of each key that has a value now and is not named."""
     state = context.state
     own = state.topic_config if resource.resource_type == TOPIC_RESOURCE else state.broker_config
     unnamed = own(resource.resource_name).keys() - {change.key for change in resource.changes}

@@ -14,7 +14,7 @@ from metadata.broker_config import VALUE_CHARACTERS_MAX, broker_id_of
 from metadata.controller.configuration.changes import SHOWN_CHARACTERS, altered_texts, config_records
 from metadata.controller.configuration.topic_configs import emptied_elrs, unclean_elections
 from metadata.controller.context import DecisionContext, effective_min_isr
-from metadata.cordon import CORDONED_LOG_DIRS, forgotten_record
+from metadata.cordon import CORDONED_LOG_DIRS, forgotten_cordon_record
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, Record
 from metadata.registrations import PartitionRegistration
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION, effective_value
@@ -61,7 +61,7 @@ def _uncordoned(
     state = context.state
     concerned = [broker_id for broker_id in sorted(state.brokers) if name in (ALL_BROKERS, str(broker_id))]
     away = (broker_id for broker_id in concerned if not state.is_active(broker_id))
-    return [record for broker_id in away for record in forgotten_record(broker_id, state.configs)]
+    return [record for broker_id in away for record in forgotten_cordon_record(broker_id, state.configs)]
 
 
 def _check_name(context: DecisionContext, resource: AlterConfigsResource) -> None:

@@ -47,7 +47,7 @@ class ClusterDefaults:
         return self._topic_defaults
 
     def topic_defaults_with(self, texts: Mapping[str, str]) -> Mapping[str, ConfigValue]:
-        """The same if the metadata had these texts for all brokers."""
+        """The `topic_defaults` that would hold if the metadata had these texts for all brokers."""
         return {**self._config.topic_defaults, **self._typed(texts)}
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from metadata.controller.configuration.changes import altered_texts, config_records
 from metadata.controller.context import DecisionContext, check_min_insync_replicas, effective_min_isr
-from metadata.controller.election import Circumstances, change_record, changed, elect
+from metadata.controller.elections.election import Circumstances, change_record, changed, elect
 from metadata.records import TOPIC_RESOURCE, Record
 from metadata.registrations import PartitionRegistration
 from metadata.topic_config import (

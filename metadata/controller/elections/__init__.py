@@ -1,1 +1,2 @@
-"""Elections that nobody's coming or going causes: an operator orders them, or the schedule gives leaderships back."""
+"""The elections of leaders: the rule for one partition, and the elections that brokers, operators and the schedule
+cause."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Set
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.election import Circumstances, change_record, elect
+from metadata.controller.elections.election import Circumstances, change_record, elect
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 from penstock.types import NO_LEADER

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from metadata.controller.context import DecisionContext, named_partition
-from metadata.controller.election import Circumstances, change_record, elect
+from metadata.controller.elections.election import Circumstances, change_record, elect
 from metadata.controller.elections.preferred_election import preferred_elected, preferred_obstacle
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record

@@ -6,7 +6,7 @@ Not here: the order for it, by an operator (ordered_elections.py) or the leader 
 from __future__ import annotations
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.election import changed
+from metadata.controller.elections.election import changed
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 from penstock.errors import InvariantViolation

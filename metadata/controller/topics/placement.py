@@ -91,7 +91,7 @@ def _replicas_from(
 
 
 def _turned(order: list[BrokerRegistration], at: int) -> list[BrokerRegistration]:
-    """The same order, from a place on."""
+    """The brokers in this order, begun at a place and gone round."""
     return [order[(at + step) % len(order)] for step in range(len(order))]
 
 

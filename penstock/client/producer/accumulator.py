@@ -176,7 +176,7 @@ class Accumulator:
         if self._closed:
             raise ClientClosedError("this producer was closed before it took the record; make a new one")
         if self._transaction is not None:
-            self._transaction.check_takes()
+            self._transaction.must_take_records()
 
     def barrier(self) -> None:
         """Every batch whose opening was allowed before this is open from now on."""

@@ -121,7 +121,7 @@ class ProducerCore:
         if self.closed:
             raise ClientClosedError("this producer is closed; make a new one")
         if self.transaction is not None:
-            self.transaction.check_takes()
+            self.transaction.must_take_records()
         record = PendingRecord.of(
             as_bytes("key", key), as_bytes("value", value), as_headers(headers), as_timestamp(timestamp_ms)
         )
@@ -130,7 +130,8 @@ class ProducerCore:
         return record
 
     def _check_size(self, record: PendingRecord) -> None:
-        """The bound of `record` is over the limit; what counts is the batch that it makes alone, as for the broker."""
+        """Raises MessageTooLargeError if the batch that the record makes alone is over the limit. `record.size_bytes`
+        is only an upper bound of its size, and was over it."""
         check_record_size(record.value, record.key, record.headers, self.config.max_request_size)
 
     def append(self, topic: str, record: PendingRecord, partition: int | None) -> RecordFuture | NotAppended:

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from broker.replication.leader.leader_state import LeaderState
-from metadata.controller import election, partitions
+from metadata.controller import partitions
 from metadata.controller.brokers import eligibility
 from metadata.controller.configuration import topic_configs
-from metadata.controller.elections import broker_elections
+from metadata.controller.elections import broker_elections, election
 from penstock.errors import InvariantViolation
 from tests.property.broker.eligible_model import Model
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on

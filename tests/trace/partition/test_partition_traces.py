@@ -14,7 +14,7 @@ import pytest
 
 from broker.replication import partition_reads
 from broker.replication.partition import Partition
-from metadata.controller import election
+from metadata.controller.elections import election
 from penstock import epochs
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.support.transcripts import compare

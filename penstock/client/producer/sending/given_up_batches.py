@@ -31,7 +31,7 @@ def abandon(queues: Iterable[PartitionQueue]) -> list[Outcome]:
     return left
 
 
-def doom(queues: Iterable[PartitionQueue], error: PenstockError) -> list[Outcome]:
+def fail_all(queues: Iterable[PartitionQueue], error: PenstockError) -> list[Outcome]:
     """Fails everything that is closed, sent or not, with the error of its transaction."""
     doomed: list[Outcome] = []
     for queue in queues:

@@ -21,7 +21,7 @@ from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.producer_statistics import ProducerStatistics
 from penstock.client.producer.sending.dispatcher import BatchDispatcher
 from penstock.client.producer.sending.ended_batches import EndedBatches
-from penstock.client.producer.sending.given_up_batches import abandon, doom, give_up
+from penstock.client.producer.sending.given_up_batches import abandon, fail_all, give_up
 from penstock.client.producer.sending.outcomes import OutboundRequest
 from penstock.client.producer.sending.produce_link import ProduceLink
 from penstock.client.producer.sequences import IN_FLIGHT_MAX
@@ -113,7 +113,7 @@ class Sender:
             self._ended.apply(expired)
             due_ms = self._accumulator.close_due(now_ms)  # also what has grown behind them
         if (transaction := self._transaction) is not None and transaction.doom is not None:
-            self._ended.apply(doom(self._partitions.queues(), transaction.doom))
+            self._ended.apply(fail_all(self._partitions.queues(), transaction.doom))
         for _ in range(IN_FLIGHT_MAX):
             for request in self._dispatcher.drain(now_ms, lambda node_id: self._can_send(node_id, now_ms)):
                 self._submit(request)

@@ -39,7 +39,7 @@ class BatchWriterCore:
         self.doom = self.doom or TransactionAbortedError("the writer was closed before the record was acked")
         self._is_open = False
 
-    def check_takes(self) -> None:
+    def must_take_records(self) -> None:
         failure = self._failure
         if failure is not None:
             raise self._aborted(failure)

@@ -211,7 +211,7 @@ class WriterCalls:
         committed. TimedOutError after `timeout` seconds."""
         self.must_be_open()
         await self._sends.flush(timeout)
-        self._writer.state.check_takes()
+        self._writer.state.must_take_records()
 
     async def abort(self, timeout: float | None = None) -> None:
         """Aborts what this writer has sent, and closes it. The version stays open for its other writers. Without it

@@ -26,7 +26,7 @@ class OpenTransaction(Protocol):
         """The error of every batch that is not acked: none of them counts any more."""
         ...
 
-    def check_takes(self) -> None:
+    def must_take_records(self) -> None:
         """Raises where a record would be part of nothing that can be committed. In any thread."""
         ...
 

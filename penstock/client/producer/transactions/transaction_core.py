@@ -130,7 +130,7 @@ class TransactionCore:
         self._may_be_known, self._unknown_ends = False, 0
         self._move(Phase.OPEN)
 
-    def check_takes(self) -> None:
+    def must_take_records(self) -> None:
         """Raises where a record, or offsets, would be part of no transaction that can be committed. In any thread."""
         phase, failure = self.phase, self.failure
         if phase is Phase.OPEN and failure is None:

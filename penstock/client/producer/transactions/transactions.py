@@ -128,7 +128,7 @@ class Transactions:
         """The offsets are committed with the transaction, or with it they are not."""
         async with self._alone("send_offsets") as deadline_ms:
             core = self._core
-            core.check_takes()
+            core.must_take_records()
             if not positions.partitions or core.identity is None:
                 return
             core.on_sent()
@@ -139,7 +139,7 @@ class Transactions:
                 interrupted = TimedOutError("send_offsets was interrupted: the group may have the offsets, or not")
                 self.offsets_failed(error if isinstance(error, PenstockError) else interrupted)
                 if isinstance(error, PenstockError):
-                    core.check_takes()
+                    core.must_take_records()
                 raise
 
     def offsets_failed(self, error: PenstockError) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from broker.node.registration.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
 from metadata import replay
-from metadata.controller import election, partitions, producer_ids
+from metadata.controller import partitions, producer_ids
 from metadata.controller.brokers import directories, eligibility, liveness, registration
 from metadata.controller.brokers.log_dirs import log_dirs_after
 from metadata.controller.configuration import topic_configs
 from metadata.controller.controller import Controller
-from metadata.controller.elections import broker_elections, leader_balance, preferred_election
+from metadata.controller.elections import broker_elections, election, leader_balance, preferred_election
 from metadata.controller.elections.leader_balance import LeaderBalance
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState

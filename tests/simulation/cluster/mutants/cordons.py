@@ -21,7 +21,7 @@ CORDONS_AND_FAILOVERS = directed(
     roles=TOGETHER,
     seconds=8.0,
 )
-BROKERS_TELL_NOTHING = Edit(cordon.reported_record, "if reported ==", "if True or reported ==")
+BROKERS_TELL_NOTHING = Edit(cordon.cordon_record, "if reported ==", "if True or reported ==")
 """As brokers of an older release. Else what they tell stands in for what is lost."""
 
 CORDONS = (

@@ -6,7 +6,8 @@ from __future__ import annotations
 from broker.node.registration.broker_lifecycle import BrokerLifecycle
 from broker.replication.disk_failures import DiskFailures
 from broker.replication.leader.alter_partition import AlterPartitionManager
-from broker.replication.leader.isr_upkeep import IsrUpkeep, check_fetcher_epoch
+from broker.replication.leader.follower_fetch import check_fetcher_epoch
+from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition

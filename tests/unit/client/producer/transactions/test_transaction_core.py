@@ -75,7 +75,7 @@ def test_each_transaction_is_ended_under_its_own_epoch_and_the_answer_gives_the_
     core = core_in(Phase.READY)
     for number, ends in enumerate((core.begin_commit, core.begin_abort, core.begin_commit)):
         core.begin()
-        core.check_takes()
+        core.must_take_records()
         core.on_sent()
         ends()
         assert core.on_flushed()
@@ -125,11 +125,11 @@ def test_a_coordinator_that_never_heard_of_a_transaction_is_not_told_of_its_end(
         (Phase.NEW, "begin_abort", "no transaction to abort"),
         (Phase.READY, "begin_abort", "no transaction to abort"),
         (Phase.COMMITTING, "begin_abort", "call commit_transaction"),
-        (Phase.NEW, "check_takes", "no transaction is open: write"),
-        (Phase.READY, "check_takes", "no transaction is open: write"),
-        (Phase.FLUSHING, "check_takes", "is being ended"),
-        (Phase.COMMITTING, "check_takes", "is being ended"),
-        (Phase.ABORTING, "check_takes", "is being ended"),
+        (Phase.NEW, "must_take_records", "no transaction is open: write"),
+        (Phase.READY, "must_take_records", "no transaction is open: write"),
+        (Phase.FLUSHING, "must_take_records", "is being ended"),
+        (Phase.COMMITTING, "must_take_records", "is being ended"),
+        (Phase.ABORTING, "must_take_records", "is being ended"),
     ],
 )
 def test_a_call_that_does_not_fit_is_refused_and_changes_nothing(phase: Phase, call: str, says: str) -> None:
@@ -164,7 +164,7 @@ def test_after_a_failed_batch_a_transaction_can_only_be_aborted() -> None:
     core = core_in(Phase.OPEN)
     core.on_failed(MessageTooLargeError("too large"))
     core.on_failed(NetworkError("later"))
-    for call in (core.check_takes, core.begin_commit):
+    for call in (core.must_take_records, core.begin_commit):
         with pytest.raises(TransactionAbortedError, match="can only be aborted: too large") as caught:
             call()
         assert isinstance(caught.value.__cause__, MessageTooLargeError)
@@ -175,7 +175,7 @@ def test_after_a_failed_batch_a_transaction_can_only_be_aborted() -> None:
     core.on_ended(EndTxnResponse(7, 4))
     assert core.doom is None
     core.begin()
-    core.check_takes()
+    core.must_take_records()
 
 
 def forgotten() -> InvalidProducerIdMappingError:
@@ -248,7 +248,7 @@ def test_an_abort_takes_over_a_commit_that_still_flushes() -> None:
 def test_a_batch_of_a_fenced_producer_ends_it() -> None:
     core = core_in(Phase.OPEN)
     core.on_failed(ProducerFencedError("a newer one"))
-    for call in (core.begin, core.check_takes, core.begin_commit, core.begin_abort):
+    for call in (core.begin, core.must_take_records, core.begin_commit, core.begin_abort):
         with pytest.raises(ProducerFencedError, match="a newer one"):
             call()
 
@@ -391,7 +391,7 @@ def test_what_a_user_is_told_is_what_the_coordinator_has_done(seed: int) -> None
             if call == "begin":
                 core.begin()
             elif call == "sent":
-                core.check_takes()
+                core.must_take_records()
                 core.on_sent()
             elif call == "failed":
                 core.on_failed(MessageTooLargeError())

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.election import Circumstances, ElectedLeader, elect, eligible_replicas
+from metadata.controller.elections.election import Circumstances, ElectedLeader, elect, eligible_replicas
 from metadata.records import ConfigRecord, PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 from penstock.errors import InvariantViolation

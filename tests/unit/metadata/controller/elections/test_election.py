@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from metadata.controller.election import Circumstances, ElectedLeader, change_record, elect
+from metadata.controller.elections.election import Circumstances, ElectedLeader, change_record, elect
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 
