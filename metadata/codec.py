@@ -142,7 +142,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def encode_shown(record: Record) -> bytes:
-    """The same for people: in the place of a secret are asterisks."""
+    """The record for people to read: in the place of a secret are asterisks."""
     return _encoded(record, shows_secrets=False)
 
 

@@ -159,8 +159,9 @@ def image_records(image: MetadataImage) -> Iterator[Record]:
 
 
 def shown_lines(image: MetadataImage) -> Iterator[bytes]:
-    """The same records for people, a JSON line each, without secrets. In the place of the cluster's secret is a hash of
-    all of them, so that equal lines still mean equal metadata; it cannot be guessed, because that secret is in it."""
+    """The records of the image for people, a JSON line each, without secrets. In the place of the cluster's secret is a
+    hash of all of them, so that equal lines still mean equal metadata; it cannot be guessed, because that secret is in
+    it."""
     for record in image_records(image):
         if isinstance(record, ScramSecretRecord):
             yield encode_record(ScramSecretRecord(scram_seal(image.scram))) + b"\n"

@@ -18,7 +18,7 @@ _UNKNOWN = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL)
 
 
 def sync_data(fd: int) -> None:
-    """The bytes of the file, and its size."""
+    """Flushes the bytes of the file, and its size."""
     fdatasync = getattr(os, "fdatasync", None)
     if fdatasync is None or hasattr(fcntl, "F_FULLFSYNC"):
         sync_all(fd)
@@ -27,7 +27,7 @@ def sync_data(fd: int) -> None:
 
 
 def sync_all(fd: int) -> None:
-    """The same with all that is known of the file; or the names in a directory."""
+    """Flushes the file with all of its metadata, or the names in a directory."""
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:
         try:

@@ -39,7 +39,7 @@ class Voter:
     """The addresses at which other nodes reach it, by listener."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Its address at that listener; None if it has none."""
+        """The voter's address at that listener; None if it has none."""
         return next((found.endpoint for found in self.endpoints if found.name == listener), None)
 
 

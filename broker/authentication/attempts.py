@@ -63,7 +63,7 @@ class Attempts:
             del self._under_way[network]
 
     def proved(self, host: str) -> None:
-        """Somebody has logged in from there."""
+        """A user has logged in from this address."""
         network = network_of(host)
         self._proven.pop(network, None)
         self._proven[network] = None

@@ -147,7 +147,8 @@ class AclIndex:
         )
 
     def allows_any(self, principal: str, host: str, operation: Operation, resource: ResourceType) -> bool:
-        """There is a name that the principal may do this to (KIP-679). As in Kafka, implied operations do not count."""
+        """True if there is a name that the principal may do this to (KIP-679). As in Kafka, implied operations do not
+        count."""
         allowed: list[AclBinding] = []
         denied: set[tuple[PatternType, str]] = set()
         for table in self._tables(principal, resource):

@@ -85,7 +85,7 @@ class Rights:
         return not self.is_super and self._index.denies(self.principal, self.host, operation, resource, name)
 
     def allows_any(self, operation: Operation, resource: ResourceType) -> bool:
-        """There is a resource of this type that the principal may do this to."""
+        """True if there is a resource of this type that the principal may do this to."""
         if self.is_super:
             return True
         right = operation, resource

@@ -96,7 +96,7 @@ class DynamicBrokerConfig:
         return key in self._own or key in self._for_all
 
     def source_of(self, key: str) -> ConfigSource:
-        """Where the value in force comes from."""
+        """The source of the value in force."""
         if key in self._own:
             return ConfigSource.DYNAMIC_BROKER_CONFIG
         if key in self._for_all:

@@ -37,7 +37,7 @@ MESSAGE_MS: Final = 60_000
 CALL_BYTES: Final = 1_024
 """The headers of a call, or of a message of a stream."""
 NEXT_CALL_BYTES: Final = 256
-"""The same, where a connection has many calls: HTTP/2 sends a header that was sent before as one byte."""
+"""The headers of a call on a connection with many calls: HTTP/2 sends a header that was sent before as one byte."""
 CALLS_A_SECOND, CALLS_AT_ONCE = 100, 1_000
 """The calls that have CALL_BYTES: each second, and at once. Without these limits 1,000 small calls a second would hide
 1 MB of a message that never ends."""

@@ -100,7 +100,7 @@ class StateTopic:
         return True
 
     def failed(self, error: ApiError, attempt: int) -> None:
-        """It is asked for again when a request needs it the next time."""
+        """The topic was not made. The next request that needs it asks for it again."""
         if str(error) != self._failure:
             _log.warning("%s was not made: %s", self.name, error)
         self._is_needed, self._failure = False, str(error)

@@ -42,8 +42,8 @@ class OpenServices:
         self._server.add_registered_method_handlers(service, own)
 
     def _own(self, handler: Any) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """The same on the wire, without a message that is read before it is asked for; None for a method that the
-        servicer does not have: that is a stub, which would run in a thread."""
+        """The handler with the same bytes on the wire, without a message that is read before it is asked for; None for
+        a method that the servicer does not have: that is a stub, which would run in a thread."""
         parse, serialize = handler.request_deserializer, handler.response_serializer
         behaviour = handler.unary_unary or handler.unary_stream or handler.stream_stream
         if not (inspect.iscoroutinefunction(behaviour) or inspect.isasyncgenfunction(behaviour)):

@@ -139,10 +139,10 @@ class NotCounted:
     """The counter of a server without a network: refusals have no effect but their own."""
 
     async def refused(self, context: grpc.aio.ServicerContext, why: str) -> None:
-        """It is not counted."""
+        """The refusal of a call is not counted here."""
 
     async def end(self, context: grpc.aio.ServicerContext, why: str) -> None:
-        """There is no connection."""
+        """Ends nothing: there is no connection."""
 
 
 NOT_COUNTED: Final = NotCounted()

@@ -118,8 +118,8 @@ class LogUpkeep:
         self._times_ms[log_dir] = looked_at
 
     async def _may_roll(self, partition: Partition, files: Sequence[SegmentSnapshot]) -> bool:
-        """The active segment goes, too, so another is begun, on the loop: only if the disk has just answered. False
-        also if the log has changed meanwhile."""
+        """True if the active segment may go, too: another one is then begun, on the loop, so the disk must just have
+        answered. False also if the log has changed meanwhile."""
         partition_log = partition.log
         try:
             await self._scheduler.in_thread(partition_log.log_dir, partition_log.full.run_file_changes, sync=True)

@@ -76,7 +76,8 @@ class WallClockGuard:
         """The difference of the calendar that the controller was told last from the time since boot. The clock may jump
         BEFORE the verdict comes, which is not over the calendar of then."""
         self._most_offset_ms: int | None = None
-        """The same of most brokers' calendars, by the last verdict; None if nothing was compared."""
+        """The difference of most brokers' calendars from the time since boot, by the last verdict; None if nothing was
+        compared."""
         self.stamps = StampClock(clock, self.stamp_ms)
 
     @property

@@ -31,11 +31,11 @@ class RequestProbe(Protocol):
     """Hears of each request of a client. It must not raise. In production nobody listens."""
 
     def handling(self, request: Request) -> None:
-        """Its turn has come, and nothing was done about it yet."""
+        """The request's turn has come, and nothing was done about it yet."""
         return
 
     def handled(self, request: Request) -> None:
-        """Its API has returned, or failed. Its answer may come later."""
+        """The request's API has returned, or failed. The answer may come later."""
         return
 
 

@@ -94,7 +94,7 @@ class NamedSession:
         self.maybe_close()
 
     def maybe_close(self) -> None:
-        """It is over when it has no place, and no request of it is on its way."""
+        """Closes the session if it has no place, and no request of it is on its way."""
         if not self.has_place and not self._turns:
             self.session.close()
 
@@ -143,8 +143,8 @@ class NamedSessions:
         return found
 
     def end(self, session_id: int, owner: str) -> None:
-        """Its client wants it no more, or it has no partition left. There is nothing to end of an unknown one, nor of
-        another client's."""
+        """Ends a session that its client wants no more, or that has no partition left. An unknown session, or another
+        client's, is left alone."""
         found = self._by_use.get(session_id)
         if found is not None and found.owner == owner:
             del self._by_use[session_id]

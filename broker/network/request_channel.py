@@ -212,7 +212,7 @@ class Request:
                 error.leader = hint
 
     def waits_among(self, waiting: Counter[str]) -> None:
-        """It was handled and is not answered yet: it is counted, by its API, until it is answered."""
+        """Counts a request that was handled and is not answered yet, by its API, until it is answered."""
         self.waiting = waiting
         waiting[self.api] += 1
 

@@ -59,8 +59,9 @@ def open_log_dirs(
 
 
 def _check_voters(config: NodeConfig, environment: Environment) -> int:
-    """BEFORE a log is opened: what may be cut of the metadata log depends on how many voters there are, and on whether
-    they are disks, which the version of a controller's metadata log dir says."""
+    """Checks the voters, and returns the version of the metadata log dir; called BEFORE a log is opened. How many
+    voters there are, and whether they are disks (the version says that), decides what may be cut of the metadata
+    log."""
     fs = environment.file_system
     if config.is_controller:
         ours, _ = verify_log_dirs(fs, config.log_dirs, None, config.node_id)

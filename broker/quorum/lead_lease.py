@@ -75,7 +75,7 @@ class LeadLease:
         self.is_held()  # takes what waits no more
 
     def give_up(self) -> None:
-        """BEFORE this broker asks for anything by which others may lead at once."""
+        """Gives the lease up. Called BEFORE this broker asks for anything by which others may lead at once."""
         self._until_ms, self._waiting = 0, []
 
     def __repr__(self) -> str:

@@ -95,7 +95,7 @@ def check_levels(features: FeatureTable, image: MetadataImage) -> None:
 
 
 def check_level(features: FeatureTable, name: str, finalized: FinalizedLevel) -> None:
-    """The same of one level."""
+    """UnsupportedFeatureLevelError if a node with these features does not know this level."""
     lack = features.lack(name, finalized.level)
     if lack:
         raise UnsupportedFeatureLevelError(

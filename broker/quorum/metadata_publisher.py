@@ -3,9 +3,9 @@
 It handles only the partitions in the delta. With the first image after the broker has caught up, it handles all of
 them, and checks the directories on disk. Until then it notes which of the topics that are here a record has deleted:
 their logs are deleted now, as they would have been had the node run. Others that the metadata does not know are set
-aside as stray. They are never deleted, because data is deleted by a committed record, not because a topic is missing.
-So it is with what a snapshot of the metadata lacks, though its topic may be one that was deleted before: after a quorum
-was rebuilt by hand it may be one that only the lost voters had heard of.
+aside as stray. They are never deleted, because data is deleted by a committed record, not because a topic is missing. A
+log whose topic a snapshot of the metadata lacks is set aside, too. The topic may have been deleted before; but after a
+quorum was rebuilt by hand, it may be one that only the lost voters had heard of.
 
 Not here: how the replicas of a topic get new settings without a stall of the event loop (reconfiguration.py).
 """

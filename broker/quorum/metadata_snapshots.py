@@ -100,8 +100,8 @@ class MetadataSnapshots:
         return decode_snapshot(self._fs.read_file(self.path(snapshot_id)), snapshot_id)
 
     def read(self, snapshot_id: EpochEndOffset, position: int, max_bytes: int) -> tuple[int, bytes] | None:
-        """Its size, and its bytes from there on; None if it is not there any more. CorruptMessageError at its beginning
-        if it is damaged: nobody could use it, so it is not sent for nothing."""
+        """The size of a snapshot, and its bytes from `position` on; None if it is not there any more.
+        CorruptMessageError at its beginning if it is damaged: nobody could use it, so it is not sent for nothing."""
         try:
             if position == 0:
                 check_snapshot(self._fs.read_file(self.path(snapshot_id)))
@@ -120,7 +120,7 @@ class MetadataSnapshots:
             self._fs.close(fd)
 
     def kept(self, snapshot_id: EpochEndOffset) -> KeptSnapshot:
-        """Its size and time. OSError; CorruptMessageError if it does not even begin like one."""
+        """The size and the time of a snapshot. OSError; CorruptMessageError if it does not even begin like one."""
         path = self.path(snapshot_id)
         try:
             fd = self._fs.open(path)

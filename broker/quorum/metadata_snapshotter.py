@@ -116,7 +116,7 @@ class MetadataSnapshotter:
             await self._write(self._loader.image, self._loader.time_ms, self._bytes, self._since_ms)
 
     def on_committed(self, size_bytes: int) -> None:
-        """AFTER the image has it."""
+        """Counts records that were committed, and takes a snapshot if one is due. Called AFTER the image has them."""
         self._bytes += size_bytes
         self.look()
 

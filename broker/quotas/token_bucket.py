@@ -30,7 +30,7 @@ class TokenBucket:
         return ceil(-self._tokens / rate * 1_000) if self._tokens < 0 else 0
 
     def give_back(self, tokens: float) -> None:
-        """So many that were taken are not used."""
+        """Gives tokens back that were taken and not used."""
         self._tokens += tokens
 
     def __repr__(self) -> str:

@@ -45,7 +45,7 @@ class TrafficByTopic:
         self._topics: dict[str, TopicTraffic] = {}
 
     def of(self, topic: str) -> TopicTraffic:
-        """Where to count it."""
+        """The counters of the topic; those of all others once there are too many topics."""
         found = self._topics.get(topic)
         if found is None:
             if len(self._topics) >= TOPICS_MAX:

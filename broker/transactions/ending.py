@@ -101,7 +101,7 @@ class TransactionEnding:
     # -- of the coordinator itself -------------------------------------------------------------------------------------
 
     def opened(self, turn: Turn, transaction: TransactionMetadata) -> None:
-        """It is open from now, or was loaded so: its time runs since it began."""
+        """The transaction is open from now on, or was loaded so: its time runs from its begin."""
         left_ms = max(transaction.timeout_ms - self._open_ms(turn, transaction), 0)
         name = transaction.transactional_id
         self._timers.set(name, turn.now_ms + left_ms, partial(self._time_up, name))
@@ -122,8 +122,9 @@ class TransactionEnding:
     def abort(
         self, turn: Turn, transaction: TransactionMetadata, *, goes_on: bool, next_producer_id: int = NO_PRODUCER_ID
     ) -> None:
-        """Abort an open transaction by an epoch above its producer's. If the producer `goes_on` it may have that epoch
-        (KIP-588), or the next id: it asks as if it repeated the request that gave it. Nobody gets the last epoch."""
+        """Aborts an open transaction under an epoch above its producer's. If the producer `goes_on`, it may have that
+        epoch (KIP-588), or the next id: its next InitProducerId, under its old epoch, counts as a repetition of one
+        that was answered with the new one. No producer gets the last epoch."""
         epoch = transaction.producer_epoch + 1
         may_go_on = goes_on and (epoch < EPOCH_MAX or next_producer_id != NO_PRODUCER_ID)
         self._prepare(

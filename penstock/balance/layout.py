@@ -67,7 +67,7 @@ class ReplicaLayout:
         return self.targets_of(frozenset(self.replicas[place]), source)
 
     def targets_of(self, replicas: frozenset[int], source: int) -> tuple[int, ...]:
-        """The same for every partition with these replicas."""
+        """The brokers that the replica of `source` may go to, by id, in every partition with these replicas."""
         key = (replicas, source)
         found = self._targets.get(key)
         if found is None:

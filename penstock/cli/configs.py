@@ -94,7 +94,7 @@ def describe_broker(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """The same as `describe --broker NODE_ID`, by its name of before."""
+    """Does what `describe --broker NODE_ID` does, under its earlier name."""
     describe(broker=node_id, everything=everything, bootstrap=bootstrap, as_json=as_json)
 
 

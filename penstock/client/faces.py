@@ -57,7 +57,7 @@ class AsyncFace(Face[C_co], Protocol[C_co]):
 def blocking(
     call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], calls: str = "_calls"
 ) -> Callable[Concatenate[PlainFace[Any], P], R]:
-    """The same call for a caller that waits; `calls` is the attribute of the face that has it."""
+    """The call as a method that waits for its result; `calls` is the attribute of the face that has the call."""
     own = _copy(call)
 
     @functools.wraps(own)
@@ -101,7 +101,8 @@ def awaited_made(
 def in_callers_thread(
     call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[Face[C], P], R]:
-    """The same call in the caller's thread, for calls that wait there by themselves: they never suspend."""
+    """The call as a method that runs in the caller's thread; for calls that wait there by themselves, and never
+    suspend."""
     own = _copy(call)
 
     @functools.wraps(own)
@@ -114,7 +115,7 @@ def in_callers_thread(
 def awaited(
     call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], calls: str = "_calls"
 ) -> Callable[Concatenate[AsyncFace[Any], P], Coroutine[Any, Any, R]]:
-    """The same call on the loop of the caller; `calls` as for `blocking`."""
+    """The call as a coroutine on the loop of the caller; `calls` as for `blocking`."""
     own = _copy(call)
 
     @functools.wraps(own)
@@ -143,7 +144,7 @@ def blocking_awaited(
 
 
 def at_once(call: Callable[Concatenate[C, P], R], calls: str = "_calls") -> Callable[Concatenate[Face[Any], P], R]:
-    """The same call, which waits for nothing and runs in the caller's thread; `calls` as for `blocking`."""
+    """The call as a method that waits for nothing and runs in the caller's thread; `calls` as for `blocking`."""
     own = _copy(call)
 
     @functools.wraps(own)
@@ -241,7 +242,7 @@ def _returning(call: F, made: Any) -> F:
 
 
 def _copy(call: F) -> F:
-    """The same function as an object of its own: Python names a function in the errors about its arguments."""
+    """The function as an object of its own: Python names a function in the errors about its arguments."""
     given: Any = call
     made: Any = types.FunctionType(
         given.__code__, given.__globals__, given.__name__, given.__defaults__, given.__closure__

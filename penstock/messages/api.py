@@ -152,12 +152,13 @@ class Api(Generic[Q, A]):
 
     @property
     def method(self) -> str:
-        """Its path in gRPC, where it is asked first: at a broker's listeners, at a controller's, or in the quorum."""
+        """The API's path in gRPC, where it is asked first: at a broker's listeners, at a controller's, or in the
+        quorum."""
         return f"/penstock.v1.{self.kind.service}/{self.name}"
 
     @property
     def controller_method(self) -> str:
-        """Its path in gRPC at the controller listener."""
+        """The API's path in gRPC at the controller listener."""
         return f"/penstock.v1.Controller/{self.name}"
 
     def __repr__(self) -> str:

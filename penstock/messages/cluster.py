@@ -74,7 +74,7 @@ class StuckGroup(NamedTuple):
 
 
 STUCK_GROUP_MS = 600_000
-"""The same limit as in the alert PenstockGroupStuck."""
+"""The limit of the alert PenstockGroupStuck, too."""
 HELD_UP_MS = 120_000
 """A transaction that has been open for this time is older than most clients' time-out (60 s)."""
 

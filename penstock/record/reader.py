@@ -105,7 +105,7 @@ def read_records(
     check_crc: bool = True,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
 ) -> list[Record]:
-    """The same as objects."""
+    """The records of `read_columns`, as objects."""
     columns = read_columns(
         buffer,
         from_offset=from_offset,

@@ -13,7 +13,7 @@ from penstock.errors import CorruptMessageError
 MAX_VARLONG_BYTES = 10
 """64 bits at seven a byte. A longer one is damage, never a number."""
 MAX_VARINT_BYTES = 5
-"""The same for 32 bits. Java's readers refuse lengths and offset deltas in more bytes, whatever their value."""
+"""32 bits at seven a byte. Java's readers refuse lengths and offset deltas in more bytes, whatever their value."""
 WIDTH_LIMITS = tuple(1 << (7 * width - 1) for width in range(1, MAX_VARLONG_BYTES + 1))
 """`WIDTH_LIMITS[w - 1]` is the least number, not negative, that needs more than `w` bytes: 64, 8192, 1048576, …"""
 TABLE_LIMIT = WIDTH_LIMITS[1]

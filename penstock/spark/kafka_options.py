@@ -132,7 +132,7 @@ def options_of(config: type, client: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked(client: dict[str, Any], check: Callable[[Mapping[str, Any]], object]) -> dict[str, Any]:
-    """The same options, judged by the client here, in the driver: its tasks would fail for them one by one."""
+    """The options, after the client has checked them here, in the driver: else each task would fail for them."""
     try:
         check(client)
     except ConfigError as error:

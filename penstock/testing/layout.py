@@ -94,7 +94,7 @@ class Layout:
 
     @property
     def kafka_bootstrap(self) -> str:
-        """The same for Kafka's clients; "" where no node has a listener for them."""
+        """The bootstrap addresses for Kafka's clients; "" where no node has a listener for them."""
         return ",".join(f"{self.host}:{ports.kafka}" for ports in self.ports if ports.kafka)
 
     @property

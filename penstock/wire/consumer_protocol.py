@@ -62,7 +62,7 @@ class ConsumerProtocolSubscription:
 def encode_consumer_protocol(
     what: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int = LAST_VERSION
 ) -> bytes:
-    """Fields for which the version has no place are left out."""
+    """The bytes of a subscription or an assignment. Fields for which the version has no place are left out."""
     parts = [_INT16.pack(version)]
     if isinstance(what, ConsumerProtocolAssignment):
         parts += [*_rows(what.assigned_partitions), _bytes(what.user_data)]

@@ -21,7 +21,7 @@ Trailer = Iterable[tuple[str, str | bytes]]
 
 _TIME = re.compile(r"[0-9]{1,10}", re.ASCII)
 _TIME_MS_MAX = 2**31 - 1
-"""The same limit as in the messages of streams."""
+"""The limit of the messages of streams, too."""
 
 
 class Throttled(NamedTuple):

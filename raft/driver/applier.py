@@ -58,7 +58,8 @@ class Applier:
         return min((sub.next_offset for sub in self._subscriptions), default=committed_offset)
 
     def subscribe(self, listener: RaftListener) -> None:
-        """InvariantViolation if the log's beginning is gone meanwhile."""
+        """Gives the listener all committed batches from now on, the loaded snapshot first. InvariantViolation if the
+        log's beginning is gone meanwhile."""
         subscriber, loaded = Subscriber(listener, 0), self._log.loaded
         if loaded is not None:
             subscriber.next_offset = loaded.snapshot_id.end_offset
@@ -68,7 +69,7 @@ class Applier:
         self._subscriptions.append(subscriber)
 
     def install(self, snapshot: LoadedSnapshot) -> None:
-        """It has replaced the log. Invariant: no listener was given more than it has."""
+        """The snapshot has replaced the log. Invariant: no listener was given more than it has."""
         for subscriber in self._subscriptions:
             if subscriber.next_offset >= snapshot.snapshot_id.end_offset:
                 raise InvariantViolation(f"{snapshot.snapshot_id} was installed after {subscriber.next_offset}")

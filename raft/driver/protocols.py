@@ -67,7 +67,7 @@ class RaftLog(LogView, Protocol):
         ...
 
     def read_nowait(self, start_offset: int, max_bytes: int, max_offset: int) -> bytes | None:
-        """The same, at once; None where the disk must be asked."""
+        """Whole batches as `read` gives them, at once; None where the disk must be asked."""
         ...
 
     def ask_disk(self) -> None:

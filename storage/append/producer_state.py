@@ -292,7 +292,8 @@ class KnownProducers:
         return [producer_id for producer_id, known in self._idle() if known.last_append_ms < time_ms]
 
     def count_as_appended(self, now_ms: int) -> None:
-        """Now, what was appended at a later time: the clock was ahead. Else nobody there would be silent until then."""
+        """Counts as appended now what was appended at a later time, when the clock was ahead: those producers would not
+        be silent until then."""
         for producer_id, known in self._producers.items():
             if known.last_append_ms > now_ms:
                 likely_ms = known.likely_append_ms if known.likely_append_ms < now_ms else NO_TIMESTAMP

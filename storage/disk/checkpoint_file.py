@@ -63,7 +63,7 @@ def read_offset_lines(fs: FileSystem, path: str) -> OffsetLines | None:
 
 
 def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
-    """The same, without the topic ids."""
+    """The offsets in an offset checkpoint, without the topic ids; None without the file."""
     lines = read_offset_lines(fs, path)
     return dict(lines.offsets) if lines is not None else None
 
@@ -75,7 +75,7 @@ def offsets_content(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def offset_lines_content(lines: OffsetLines) -> bytes:
-    """The same with the topic ids."""
+    """The bytes of an offset checkpoint with topic ids."""
     rows = "".join(
         f"{tp.topic} {tp.partition} {offset} {lines.topic_ids.get(tp) or _NO_TOPIC_ID}\n"
         for tp, offset in lines.offsets.items()

@@ -265,7 +265,8 @@ class FlushTracker:
         self.flushes += 1
 
     def sync_directories(self) -> None:
-        """Blocks. Needed before a second file is created while the name of the first is not durable."""
+        """Makes the names of new files durable. Blocks. Needed before a second file is created while the name of the
+        first is not durable."""
         if self._new_topic_id:
             with self._epochs.names.one:  # a flush may be writing it
                 write_topic_id(self._fs, self._directory, self._new_topic_id)

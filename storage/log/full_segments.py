@@ -80,7 +80,8 @@ class FullSegments:
         return count
 
     def delete_removed_files(self) -> int:
-        """The same without the delay: the disk is short of room."""
+        """Unlinks all files that were removed, without the delay: the disk is short of room. Returns how many.
+        Blocks."""
         count = self._parts.changes.delete_all()
         self._parts.producers.files_removed()
         return count

@@ -109,8 +109,8 @@ class GroupCommit:
             self.flush(log)
 
     def flush(self, log: Log) -> None:
-        """Flushes to the disk whatever the flush policy, else like `request`: for flush.messages, flush.ms and the
-        schedule."""
+        """Flushes to the disk, whatever the flush policy is; otherwise like `request`. For flush.messages, flush.ms and
+        the schedule."""
         if self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed:
             return
         self._queued.add(log)

@@ -175,7 +175,7 @@ class Log:
 
     @property
     def awaits_roll(self) -> bool:
-        """It is full: call `roll` after the next flush (`LogOptions.rolls_when_flushed`)."""
+        """True if the active segment is full: call `roll` after the next flush (`LogOptions.rolls_when_flushed`)."""
         return self._writer.awaits_roll and self._health.failure is None
 
     def roll(self) -> None:
@@ -183,7 +183,7 @@ class Log:
         self._writer.roll(self.log_end_offset, self.settings.config)
 
     def try_roll(self) -> BaseException | None:
-        """The same; the error of a disk that refused, unless it was a shortage."""
+        """Begins a new segment as `roll` does; returns the error of a disk that refused, unless it was a shortage."""
         return self._writer.try_roll(self.log_end_offset, self.settings.config)
 
     # -- flushing ------------------------------------------------------------------------------------------------------

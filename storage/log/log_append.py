@@ -37,7 +37,8 @@ class LogAppend:
         self._health, self._counters = parts.health, parts.counters
 
     def as_leader(self, records: Bytes, leader_epoch: int, now_ms: int, origin: AppendOrigin = PRODUCER) -> AppendInfo:
-        """Check the batches, place them, and write all or none; a producer's duplicate is only answered. Wall time."""
+        """Check the batches, place them, and write all or none; a producer's duplicate is only answered. `now_ms` is
+        wall time."""
         self._health.must_be_writable()
         self._producers.reload()
         config = self._settings.config

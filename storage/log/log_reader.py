@@ -65,7 +65,7 @@ class ColdLookUp:
             raise
 
     def run(self) -> None:
-        """Blocks, in any thread. `result` raises its error."""
+        """Makes the look-up. Blocks, in any thread. `result` raises its error."""
         try:
             try:
                 self._found = self.wanted.find(self._one_by_one(), undecodable=self.undecodable)
@@ -127,7 +127,8 @@ class LogReader:
     def read_nowait(
         self, start_offset: int, max_bytes: int, max_offset: int, *, min_one_batch: bool = True
     ) -> Records | LaterRead:
-        """The same at once, or else what a thread has to do for it, because the disk must be asked."""
+        """Whole batches from the one that holds `start_offset`, at once; or the work that a thread must do for them,
+        because the disk must be asked."""
         wanted = self._wanted(start_offset, max_bytes, max_offset, min_one_batch)
         if start_offset >= wanted.end_offset:
             return Records(b"", start_offset)

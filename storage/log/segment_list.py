@@ -87,8 +87,8 @@ class SegmentList:
         return found
 
     def read_nowait(self, wanted: Wanted, check: BatchCheck, bytes_max: int) -> CheckedRead | LaterRead:
-        """The same if nothing has to be read from the disk; otherwise the read that a thread makes, and then no more
-        than `bytes_max`."""
+        """Whole batches out of one segment if nothing has to be read from the disk; otherwise the read that a thread
+        makes, of no more than `bytes_max`."""
         segment = self.holding(wanted.start_offset)
         found = read_or_later(segment, wanted, check, bytes_max, is_active=segment is self.active)
         if isinstance(found, CheckedRead):

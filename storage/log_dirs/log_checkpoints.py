@@ -52,8 +52,9 @@ class LogCheckpoints:
         )
 
     def write_recovered(self, directory: LogDirectory) -> None:
-        """Its logs were recovered, and none was appended to since. A power cut takes records that a follower had not
-        flushed, also below its high watermark; what gets their offsets next is not committed by that."""
+        """Writes the checkpoints of a log dir whose logs were recovered, and not appended to since. A power cut takes
+        records that a follower had not flushed, also below its high watermark; what gets their offsets next is not
+        committed by that."""
         logs = self._table.logs_in(directory.path)
         directory.lower_high_watermarks({log.topic_partition: log.log_end_offset for log in logs})
         self.write_recovery_points_of(directory)
@@ -66,8 +67,9 @@ class LogCheckpoints:
         return self._failure(log_dir, self.write_log_starts_of)
 
     def commit_log_starts(self, log_dir: str) -> KafkaStorageError | None:
-        """The same for a deletion of records that waits for it. They may be deleted for the room that they take: on a
-        disk that is short of it, the files of removed segments go BEFORE the checkpoint is written."""
+        """Writes the log starts of one dir for a deletion of records that waits for it. They may be deleted for the
+        room that they take: on a disk that is short of it, the files of removed segments go BEFORE the checkpoint is
+        written."""
         return self._failure(log_dir, self._make_room_in) or self.try_log_starts(log_dir)
 
     def _make_room_in(self, directory: LogDirectory) -> None:

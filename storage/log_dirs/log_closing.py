@@ -49,7 +49,8 @@ class LogClosing:
         is_given_up: Callable[[], bool] = lambda: False,
         threads_max: int = 1,
     ) -> None:
-        """Blocks. A log dir that was given up meanwhile gets no marker, and keeps its lock."""
+        """Closes the logs of a log dir, and then the dir itself. Blocks. A log dir that was given up meanwhile gets no
+        marker, and keeps its lock."""
         directory = self._directories.get(log_dir)
         if directory is None:  # it has failed meanwhile
             return

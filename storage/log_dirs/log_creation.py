@@ -125,7 +125,8 @@ class LogCreation:
         return min(free, key=lambda found: (found.path in self._cordoned, self._table.count_in(found.path)))
 
     def make(self, new: NewLog) -> Log:
-        """Blocks, in any thread; the log is not in use yet. KafkaStorageError when it cannot be created."""
+        """Creates the log, which is not in use yet. Blocks, in any thread. KafkaStorageError when it cannot be
+        created."""
         return self._opener.create(new.directory, new.topic_partition, new.topic_id, new.config)
 
     def end(self, new: NewLog, log: Log | None) -> None:

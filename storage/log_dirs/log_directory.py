@@ -118,7 +118,7 @@ class LogDirectory:
 
     @property
     def is_short_of_room(self) -> bool:
-        """Its disk is nearly full. Asks the disk."""
+        """True if the disk of the log dir is nearly full. Asks the disk."""
         return self._fs.room(self.path).is_short
 
     @property

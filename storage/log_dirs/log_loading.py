@@ -77,10 +77,10 @@ def find_logs(
     all_dirs_answer: bool = True,
     gave_up_dirs: bool = False,
 ) -> Findings:
-    """Unknown names are not touched. A log that was never in use goes if another log dir has the log, or may have it:
-    one that does not answer, was given up, or has it under another name. Logs with one name but different topic ids are
-    different logs: a dir that had failed may come back with the log of a topic that was deleted meanwhile and made
-    anew."""
+    """The logs in the log dirs, and the directories that are no log in use. Unknown names are not touched. A log that
+    was never in use goes if another log dir has the log, or may have it: one that does not answer, was given up, or has
+    it under another name. Logs with one name but different topic ids are different logs: a dir that had failed may come
+    back with the log of a topic that was deleted meanwhile and made anew."""
     findings, moves = Findings(), FoundMoves()
     paths: dict[TopicPartition, list[str]] = {}
     for directory in directories:

@@ -41,7 +41,7 @@ class LoadProgress:
         return self.total - self.done
 
     def remaining_text(self) -> str:
-        """The same for people."""
+        """The number of logs that are not open yet, as a sentence."""
         what = "left" if self.was_clean else "left to check after an unclean stop"
         return f"{self.remaining} of {self.total} {what} in {self.log_dir}"
 

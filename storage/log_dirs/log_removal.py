@@ -58,7 +58,7 @@ class Removal:
         return tuple(dict.fromkeys(os.path.dirname(path) for path in self.directories if path not in self.outcomes))
 
     def in_log_dir(self, log_dir: str) -> list[str]:
-        """Its directories there."""
+        """The directories of the log that are in this log dir."""
         return [path for path in self.directories if os.path.dirname(path) == log_dir]
 
     @property

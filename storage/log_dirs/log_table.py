@@ -159,7 +159,7 @@ class LogTable:
         self._counts[log_dir] += count
 
     def count_in(self, log_dir: str) -> int:
-        """How many that are, without looking at each."""
+        """The number of logs in the log dir, those that are being created included. Looks at none of them."""
         return self._counts[log_dir]
 
     def __repr__(self) -> str:

@@ -94,9 +94,9 @@ def take_unnumbered(
     batch: Callable[[], bytes],
     times_ms: tuple[int, int] | tuple[int, int, int],
 ) -> bool:
-    """The log has this transactional batch without a sequence now: a marker, or a coordinator's batch. `batch` gives a
-    marker's bytes. The times are a bound, a guess, and that of the even clock where the batch was not read from a log.
-    True if the producer was not known."""
+    """Notes a transactional batch without a sequence that the log has now: a marker, or a coordinator's batch. `batch`
+    gives a marker's bytes. The times are a bound, a guess, and that of the even clock where the batch was not read from
+    a log. True if the producer was not known."""
     if not header.is_control:
         return known.take_unnumbered(header, *times_ms)
     marker = read_marker(batch()) if header.record_count else None

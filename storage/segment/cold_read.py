@@ -59,7 +59,7 @@ class ColdRead:
         return self._places[1].position - self._places[0].position if self._places else self.wanted.max_bytes
 
     def run(self) -> None:
-        """Blocks, in any thread. `result` raises its error."""
+        """Makes the read. Blocks, in any thread. `result` raises its error."""
         try:
             try:
                 if not self._cancelled:

@@ -182,7 +182,7 @@ class Segment:
         return self._fs.modified_ms(self.log_path)
 
     def detached(self, *, with_indexes: bool = True) -> Segment:
-        """The same file as another object with a descriptor of its own, for a reader in another thread; it must be
+        """The segment as another object with a descriptor of its own, for a reader in another thread; it must be
         closed. The copy stays as this segment is now, also if this one is cut or removed."""
         copy = Segment(self._fs, os.path.dirname(self.log_path), self.base_offset, self.indexes.interval_bytes)
         copy.adopt(self.size_bytes, self.next_offset)
@@ -251,7 +251,7 @@ class Segment:
             self.indexes.truncate_to(place.position, place.offset, self.file())
 
     def renewed(self) -> Segment:
-        """The same file as another object, for a full segment that is cut: a holder of the old object sees that the
+        """The segment as another object, for a full segment that is cut: a holder of the old object sees that the
         log no longer has it."""
         directory, interval_bytes = os.path.dirname(self.log_path), self.indexes.interval_bytes
         segment = Segment(self._fs, directory, self.base_offset, interval_bytes, self._open_files)

@@ -175,8 +175,8 @@ class SegmentIndexes:
         return self._max_timestamp_ms, self._offset_of_max_timestamp
 
     def max_timestamp_below(self, offset: int, file: LogFile) -> tuple[int, int]:
-        """The same for the batches that end below the offset. The time index has the answer up to an index entry; the
-        batches behind that entry, one interval, are read."""
+        """The largest timestamp in the batches that end below the offset, and the last offset of its batch. The time
+        index has the answer up to an index entry; the batches behind that entry, one interval, are read."""
         position = self.position_at_or_before(offset - 1, file)
         near = self._offsets.floor_offset(offset - 1 - self.base_offset)
         known = self._times.floor_offset(near.relative_offset) if near is not None else None

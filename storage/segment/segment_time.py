@@ -42,7 +42,8 @@ class SegmentSnapshot(NamedTuple):
 
 
 def largest_time_ms(fs: FileSystem, file: SegmentSnapshot) -> int:
-    """Blocks. CorruptFileError when both the index and the log are damaged."""
+    """The largest timestamp of a segment, or the time of its file where no record has one. Blocks. CorruptFileError
+    when both the index and the log are damaged."""
     timestamp_ms = file.known_ms
     if timestamp_ms is None:
         fd = fs.open(file.path)

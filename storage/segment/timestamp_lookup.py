@@ -96,7 +96,7 @@ class _Work:
         return _Batch(header, file.read(header.size_bytes, position), where)
 
     def decode(self, batch: _Batch) -> RecordColumns | None:
-        """Its records; None if they cannot be decoded. _SpentError if that would be too much work."""
+        """The records of the batch; None if they cannot be decoded. _SpentError if that would be too much work."""
         header = batch.header
         if header.record_count > self.records or not self.vain_batches:
             raise _SpentError

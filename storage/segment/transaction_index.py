@@ -54,7 +54,7 @@ class IndexedSegment(NamedTuple):
         return cls(base_offset, len(content) // ENTRY_BYTES, crc32c(content))
 
     def of_file(self, content: bytes) -> bytes | None:
-        """Its entries in the file's bytes, which may have more behind them; None if the file does not fit."""
+        """The segment's entries in the file's bytes, which may have more behind them; None if the file does not fit."""
         head = content[: self.entries * ENTRY_BYTES]
         return head if self == IndexedSegment.of(self.base_offset, head) else None
 
@@ -69,7 +69,7 @@ class AbortedTransactions:
         self._lasts, self._stables = array("q"), array("q")
 
     def add(self, aborted: AbortedRange, last_stable_offset: int) -> None:
-        """Its marker is the newest of all."""
+        """Adds an aborted transaction whose marker is the newest of all."""
         self._producers.append(aborted.producer_id)
         self._firsts.append(aborted.first_offset)
         self._lasts.append(aborted.last_offset)

@@ -214,7 +214,7 @@ class SessionPartitions:
         return self._reads.held_ms()
 
     def release_held(self) -> bool:
-        """They are new again; whether there are any."""
+        """Makes the partitions whose copies were held new again. True if there are any."""
         held = self._reads.release_held()
         self._new.update(held)
         return bool(held)

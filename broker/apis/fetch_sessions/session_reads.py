@@ -215,7 +215,7 @@ class SessionReads:
         return self._throttle.hold_ms(self._clock.now_ms()) if self._held else 0
 
     def release_held(self) -> dict[TopicPartition, None]:
-        """They are to be read again."""
+        """Gives back the partitions whose copies were held: they are to be read again."""
         held, self._held = self._held, {}
         return held
 

@@ -56,7 +56,7 @@ class Departures:
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def remove(self, turn: Turn, group: ConsumerGroup, members: Sequence[Member]) -> None:
-        """Their partitions are free at once; the others get them with their next heartbeats."""
+        """Removes the members. Their partitions are free at once; others get them with their next heartbeats."""
         if self.downgrade_if_due(turn, group, {member.member_id for member in members}):
             return
         for member in members:

@@ -150,7 +150,8 @@ class GroupEpochs:
         group.visible_topics.forget(regex)
 
     def _assign_soon(self, turn: Turn, group: ConsumerGroup) -> None:
-        """Now, if the last target is long enough ago for the work that it was; or else when it is."""
+        """Computes the target now if the last one, for the work that it took, is long enough ago; otherwise when it
+        is."""
         due_ms = group.assigned_at_ms + group.assignment_work // WORK_PER_MS
         if turn.now_ms < group.no_memory_until_ms:
             due_ms = group.no_memory_until_ms

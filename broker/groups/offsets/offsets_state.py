@@ -44,7 +44,8 @@ class GroupOffsetsState:
     """The offsets by group, topic and partition."""
 
     def __init__(self, grown: Grown = uncounted, grown_for_now: Grown = uncounted) -> None:
-        """They hear of every change of a group's bytes: of state that lasts, and that ends with a transaction."""
+        """`grown` hears of every change of the bytes of a group's lasting state; `grown_for_now`, of the state that
+        ends with a transaction."""
         self._grown = grown
         self._groups: dict[str, dict[str, TopicOffsets]] = {}
         self._offsets = 0

@@ -116,7 +116,7 @@ def _topic_id(tail: bytes) -> str | None:
 
 
 class UsualOffsetWriter:
-    """It keeps the names that it has met: make one for each piece of work."""
+    """Encodes offsets quickly. It keeps the names that it has met: make one for each piece of work."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], bytes] = {}

@@ -129,7 +129,7 @@ class LogDirMoves:
             raise
 
     def _not_dropped(self, side: MoveDirectory, error: KafkaStorageError) -> None:
-        """Where there is no room, it is tried again."""
+        """Tries again to drop this side of the move if room was lacking; otherwise it stays."""
         if is_shortage(error):
             self.table.to_drop.append(side)
         else:

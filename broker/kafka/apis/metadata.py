@@ -177,12 +177,12 @@ def _is_all(asked: Asked, body: MetadataRequest) -> bool:
 
 
 def is_unknown(topic: ours.TopicInfo) -> bool:
-    """There is no topic of the name, or none any more."""
+    """True if there is no topic of the name, or none any more."""
     return isinstance(topic.error, UnknownTopicOrPartitionError)
 
 
 def is_unseen(topic: ours.TopicInfo) -> bool:
-    """There is no such topic, or the client may not know of it."""
+    """True if there is no such topic, or the client may not know of it."""
     return is_unknown(topic) or isinstance(topic.error, TopicAuthorizationFailedError)
 
 

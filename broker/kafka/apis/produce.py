@@ -188,7 +188,7 @@ class _Produced:
         return bool(self._records)
 
     def give_records(self) -> list[messages.PartitionRecords]:
-        """They are not kept here: the frame must be free as soon as the log has them."""
+        """Gives away the records, and keeps none: the frame must be free as soon as the log has them."""
         records, self._records = self._records, []
         return records
 

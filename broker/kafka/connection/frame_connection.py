@@ -60,11 +60,11 @@ class HearsOfConnection(Protocol):
     """The listener of a connection."""
 
     def connected(self, connection: FrameConnection) -> None:
-        """It is there, and may be refused."""
+        """The connection is there, and may be refused."""
         ...
 
     def identified(self, connection: FrameConnection) -> None:
-        """Its client has proved to be its principal."""
+        """The client of the connection has proved to be its principal."""
         ...
 
     def disconnected(self, connection: FrameConnection) -> None:
@@ -224,7 +224,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         return frame, lease
 
     def _next_size(self) -> int:
-        """BEFORE a byte of the frame is kept for it."""
+        """The size of the next frame. Read BEFORE a byte of the frame is kept for it."""
         size = frame_size(self._ahead, self.size_max)
         del self._ahead[:SIZE_BYTES]
         return size
@@ -334,7 +334,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         return self._frame is not None and self._frame.is_in_the_way(now_ms)
 
     def identified(self, principal: str) -> None:
-        """Its client has logged in, perhaps again."""
+        """The client has logged in, perhaps again."""
         self.principal = principal
         self._listener.identified(self)
 

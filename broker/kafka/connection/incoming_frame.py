@@ -55,7 +55,7 @@ class IncomingFrame:
 
     @property
     def is_held(self) -> bool:
-        """It waits for memory."""
+        """True while the frame waits for memory."""
         return self._held_since_ms is not None
 
     def room(self) -> memoryview | None:
@@ -80,7 +80,7 @@ class IncomingFrame:
             self._held_since_ms = now_ms
 
     def go_on(self, now_ms: int) -> None:
-        """There is room: it is held no more."""
+        """There is room: the frame is held no more."""
         if self._held_since_ms is not None:
             self._since_ms += now_ms - self._held_since_ms
             self._held_since_ms = None

@@ -164,7 +164,8 @@ class KafkaListener:
         return None if self._quotas is None else turn_of(self._quotas, peer.host, self._clock.now_ms())
 
     def _is_secured(self, connection: FrameConnection, certificates: ListenerCertificates) -> bool:
-        """It was counted when it was accepted; now it is known who is there."""
+        """False if the connection ended meanwhile, or its certificate is refused. It was counted when it was accepted;
+        now its principal is known."""
         handshake = self._shaking.pop(connection.peer, None)
         if handshake is None:  # it was cut in the same moment
             connection.abort()

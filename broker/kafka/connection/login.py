@@ -66,7 +66,8 @@ class KafkaLogin:
         return offered_by(self._listener)
 
     def is_late(self, now_ms: int, frame_since_ms: int | None = None) -> bool:
-        """It has had its time, and is nobody yet; or a request has, which has begun to come at `frame_since_ms`."""
+        """True if the connection has had its time and nobody has logged in, or a request has had its own, which began
+        to come at `frame_since_ms`."""
         if self.principal:
             return False
         has_slow_frame = frame_since_ms is not None and now_ms - frame_since_ms > FRAME_MS_MAX

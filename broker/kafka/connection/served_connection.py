@@ -126,7 +126,7 @@ class ServedConnection:
         )
 
     def is_late(self, now_ms: int) -> bool:
-        """It should have logged in long ago, or sent the request that it has begun."""
+        """True if the client should have logged in long ago, or sent the rest of the request that it has begun."""
         frame = self.connection.frame
         return self._login is not None and self._login.is_late(now_ms, None if frame is None else frame.began_ms)
 

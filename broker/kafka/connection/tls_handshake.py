@@ -25,7 +25,7 @@ class HearsOfHandshake(Protocol):
     """The listener."""
 
     def failed(self, handshake: TlsHandshake, why: str) -> None:
-        """It has ended without a connection; `why` is empty if this side ended it."""
+        """The handshake has ended without a connection; `why` is empty if this side ended it."""
         ...
 
 

@@ -57,7 +57,7 @@ class BrokerCoordinators:
         self.transactions.coordinator.start()
 
     async def stop(self) -> None:
-        """BEFORE the listeners close: requests that wait are answered."""
+        """Stops the coordinators. Called BEFORE the listeners close: requests that wait are answered."""
         await self.transactions.coordinator.stop()
         await self.groups.stop()
         await self.verifier.stop()

@@ -44,7 +44,7 @@ class GroupParts:
         self.lag.start()
 
     async def stop(self) -> None:
-        """BEFORE the listeners close: requests that wait are answered."""
+        """Stops the groups. Called BEFORE the listeners close: requests that wait are answered."""
         await self.lag.stop()
         await self.coordinator.stop()
 

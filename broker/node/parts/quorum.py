@@ -300,7 +300,8 @@ class QuorumParts:
         await self._stop_raft(wait)
 
     async def _stop_raft(self, wait: StopWait) -> None:
-        """Its farewell needs no disk, so it has time for that even where the metadata log's dir hangs already."""
+        """Stops raft. Its farewell needs no disk, so it has time for that even if the metadata log's dir hangs
+        already."""
         stopping = asyncio.create_task(self._end_quorum(), name="raft-stop")
         await asyncio.wait([stopping], timeout=2 * FAREWELL_MS / 1000)
         await wait.until_idle(lambda: () if stopping.done() else (self._config.metadata_log_dir,))

@@ -24,7 +24,8 @@ class ReplicaLosses:
         self._news.set()
 
     def settle(self) -> None:
-        """Called BEFORE the replicas are named for a registration as a new process: those that were lost are not."""
+        """Called BEFORE a registration as a new process names the replicas of this broker: it leaves the lost ones
+        out."""
         self.is_open = False
 
     def log_dir_failed(self) -> None:
@@ -36,7 +37,7 @@ class ReplicaLosses:
         self._news.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for such news, but no longer than this."""
+        """Returns when a replica is lost, after `hasten`, or when the seconds are over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()

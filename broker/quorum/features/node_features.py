@@ -17,8 +17,8 @@ from raft.voters import VoterSet
 
 
 def heard_nodes(quorum: QuorumDescription, own_id: int, recent_ms: int) -> tuple[HeardNode, ...]:
-    """The voters, and all other nodes that fetch the metadata. One is heard that has fetched within `recent_ms`, and so
-    says what the release that it runs now supports."""
+    """The voters, and all other nodes that fetch the metadata. A node is heard if it has fetched within `recent_ms`:
+    it has then said what the release that it runs now supports."""
     is_voter = (True,) * len(quorum.voters) + (False,) * len(quorum.observers)
     found = []
     for one, votes in zip((*quorum.voters, *quorum.observers), is_voter, strict=True):

@@ -82,7 +82,7 @@ class EffectRunner:
             self._cuts.pop(key, None)
 
     def forget(self, partitions: list[TopicPartition]) -> None:
-        """They are not followed any more."""
+        """Forgets partitions that are not followed any more."""
         self._refusals.forget(partitions)
         self.cut_no_more(partitions)
 

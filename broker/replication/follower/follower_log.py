@@ -79,6 +79,6 @@ def _lower_high_watermark(partition: Partition, offset: int) -> None:
 
 
 def _bound_high_watermark(partition: Partition) -> None:
-    """It is within the log, which was changed."""
+    """Keeps the high watermark within the log, which was changed."""
     log = partition.log
     partition.high_watermark = min(max(partition.high_watermark, log.log_start_offset), log.log_end_offset)

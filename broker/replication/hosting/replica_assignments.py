@@ -87,8 +87,9 @@ class ReplicaAssignments:
             self._creation.deletions.delete(key, topic_id)
 
     def remove_stray(self, key: TopicPartition, topic_id: str, *, is_deleted: bool) -> None:
-        """The start found a log that no replica here is of, BEFORE any replica takes a role: it is deleted if a record
-        has deleted its topic meanwhile, or set aside as stray. A topic that was made anew gets the name afterwards."""
+        """Removes a log that was found at the start and belongs to no replica of this broker, BEFORE any replica takes
+        a role. It is deleted if a record has deleted its topic meanwhile, and else set aside as stray. A topic that was
+        made anew gets the name afterwards."""
         if is_deleted:
             self._creation.deletions.delete(key, topic_id)
         else:

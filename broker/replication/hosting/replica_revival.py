@@ -80,7 +80,7 @@ class ReplicaRevival:
             self._to_create.submit(replica, starts_empty=replica.starts_empty)
 
     def _give_up_log(self, replica: Replica, topic_id: str) -> None:
-        """It is set aside in a thread of its log dir; until then the replica is as lost as it was."""
+        """The log is set aside in a thread of its log dir; until then the replica is as lost as it was."""
         if self._deletions.is_under_way(replica.key):
             return
         replica.give_up()

@@ -171,7 +171,8 @@ class Replica:
 
     @property
     def partition(self) -> Partition | None:
-        """It is served, or held; or its disk failed, and it refuses every request."""
+        """The partition of a replica that is served or held, or whose disk failed, so that it refuses every request.
+        None otherwise."""
         return self._partitions.get(self.key)
 
     @property
@@ -197,7 +198,7 @@ class Replica:
         self.assignment, self.moved = assignment, None
 
     def unassign(self, moved: LeaderHint | None) -> None:
-        """Its topic is deleted; or the partition lives on elsewhere, with this leader."""
+        """The topic is deleted; or the partition lives on elsewhere, with this leader."""
         self.assignment, self.moved = None, moved
 
     def queue(self, *, starts_empty: bool) -> None:
@@ -214,13 +215,13 @@ class Replica:
         self._on(HostingEvent.CREATE)
 
     def lack_log(self, lost: LostReplica, *, starts_empty: bool) -> None:
-        """It gets no log now; one that was lost before stays lost as it was."""
+        """The replica gets no log now; one that was lost before stays lost as it was."""
         self._on(HostingEvent.LACK_LOG)
         if self._lost is None:
             self._lost, self.starts_empty = lost, starts_empty
 
     def open(self, partition: Partition) -> None:
-        """It has its log; a role is next."""
+        """The replica has its log; a role is next."""
         self._on(HostingEvent.OPEN)
         self._partitions[self.key], self._lost = partition, None
 
@@ -264,7 +265,7 @@ class Replica:
         partition.log = log
 
     def release(self) -> list[Callable[[], None]]:
-        """It takes its role next, or stays lost; returns what was postponed."""
+        """The replica takes its role next, or stays lost; returns what was postponed."""
         is_rotten = self._lost is not None and self._lost.is_rot
         self._on(HostingEvent.RELEASE_ROTTEN if is_rotten else HostingEvent.RELEASE)
         if (partition := self.partition) is not None and self._state is HostingState.OPENED:

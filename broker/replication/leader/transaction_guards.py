@@ -65,7 +65,7 @@ class TransactionGuards:
         return guard
 
     def drop(self, guard: TransactionGuard) -> None:
-        """It is needed no more; one that has ended is gone already."""
+        """Forgets a guard that is needed no more; one that has ended is gone already."""
         guards = self._guards.get(guard.producer_id)
         if guards is not None and guard in guards:
             guards.remove(guard)

@@ -91,7 +91,7 @@ class MarkerCalls:
         self._queue.wake()
 
     def forget(self, sent: SentEnd, partition: TopicPartition) -> None:
-        """It need not be asked for; nothing if it is not waiting."""
+        """The marker of the partition need not be asked for; does nothing if it is not waiting."""
         of_end = self._waiting.get(sent)
         if of_end is not None and partition in of_end:
             del of_end[partition]

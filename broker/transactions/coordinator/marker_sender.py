@@ -180,7 +180,8 @@ class MarkerSender:
         self._wake.by(at_ms)
 
     def _leave(self, sent: SentEnd, partition: TopicPartition) -> None:
-        """It is in no queue, and rests no more. A call that names it tells nobody."""
+        """Takes the partition out of every queue; it rests no more, and the answer of a call that names it counts for
+        nothing."""
         state = sent.open[partition]
         self._resting.cancel((sent, partition))
         self._failing.discard((sent, partition))

@@ -151,7 +151,8 @@ def _system_words(error: OSError) -> str:
 
 
 def _not_utf8(error: UnicodeEncodeError) -> str:
-    """Bytes of the command line that are no UTF-8 are lone surrogates in Python; no name in a cluster has such."""
+    """The text of the error, which names the argument that is not UTF-8: its bytes are lone surrogates in Python, which
+    no name in a cluster has."""
     for argument in sys.argv[1:]:
         if any("\ud800" <= letter <= "\udfff" for letter in argument):
             try:

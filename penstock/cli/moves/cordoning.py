@@ -48,7 +48,7 @@ class Cordons:
         self._admin.alter_broker_config(self.broker_id, {}, **changes, validate_only=self.dry_run)
 
     def change_paths(self, **lists: list[str]) -> None:
-        """The same, with paths that cannot be checked."""
+        """Changes the list by paths, which cannot be checked: the broker is away."""
         self.change_list(**lists)
         note(f"broker {self.broker_id} is away: it says which of its log dirs are cordoned when it is back")
 

@@ -99,7 +99,7 @@ def cluster_trouble(bootstrap: str) -> str:
 
 
 def described_trouble(info: ClusterInfo) -> str:
-    """The same, of a description."""
+    """The trouble of the cluster that this description tells; "" without trouble."""
     found = []
     if info.controller_id < 0:
         found.append("the quorum has no leader (`penstock cluster health` says more)")

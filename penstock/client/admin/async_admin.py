@@ -117,7 +117,7 @@ class AsyncAdmin:
     ) -> dict[str, ApiError | None]:
         """Creates many topics in few requests. The result for each by its name: None, or why it was not created.
 
-        Over when every broker in service has heard of those that were. Some may be created where others, or a later
+        Returns when every broker in service has heard of those that were. Some may be created where others, or a later
         request, fail; again, those have TopicExistsError. With `validate_only` nothing is created.
         """
         wanted = checked_topics(topics)
@@ -148,7 +148,7 @@ class AsyncAdmin:
     ) -> dict[str, ApiError | None]:
         """Adds partitions to many topics in few requests, each until it has its total.
 
-        The result for each by its name: None, or why none was added. Over when every broker in service has heard of
+        The result for each by its name: None, or why none was added. Returns when every broker in service has heard of
         them. With `validate_only` nothing is changed.
         """
         wanted = {
@@ -159,7 +159,8 @@ class AsyncAdmin:
 
     async def delete_topics(self, names: Sequence[str], *, missing_ok: bool = False) -> dict[str, ApiError | None]:
         """Deletes many topics in few requests. The result for each by its name: None, or why it was not deleted; with
-        `missing_ok` it is no error that there is no such topic. Over when no broker in service knows them any more."""
+        `missing_ok` it is no error that there is no such topic. Returns when no broker in service knows them any
+        more."""
         if isinstance(names, str) or not isinstance(names, Sequence):
             raise TypeError(f"names must be a list, like ['orders'], not {names!r}")
         wanted = tuple(dict.fromkeys(map(arguments.checked_topic, names)))
@@ -240,7 +241,7 @@ class AsyncAdmin:
         validate_only: bool = False,
     ) -> None:
         """Sets keys of a topic, all or none; None returns a key to its default, `append` and `subtract` change lists.
-        Over when every broker in service has heard of it."""
+        Returns when every broker in service has heard of it."""
         resource = configs.topic_resource(arguments.checked_topic(name))
         wanted = configs.checked_changes('{"retention.ms": 86400000}', changes, append, subtract)
         await configs.alter(self._cluster, resource, wanted, await self._begin(), validate_only=validate_only)
@@ -250,8 +251,8 @@ class AsyncAdmin:
     ) -> dict[str, ApiError | None]:
         """Sets keys of many topics in few requests, of each topic all or none; None returns a key to its default.
 
-        The result for each topic by its name: None, or why nothing of it was changed. Over when every broker in service
-        has heard of those that were. With `validate_only` nothing is changed.
+        The result for each topic by its name: None, or why nothing of it was changed. Returns when every broker in
+        service has heard of those that were. With `validate_only` nothing is changed.
         """
         example = '{"orders": {"retention.ms": 86400000}}'
         wanted = {
@@ -287,7 +288,7 @@ class AsyncAdmin:
         return await cluster_views.describe_brokers(self._cluster, await self._begin())
 
     async def unregister_broker(self, broker_id: int) -> None:
-        """Forgets a broker that is gone for good: stopped, and without any replica. Over when all others know it.
+        """Forgets a broker that is gone for good: stopped, and without any replica. Returns when all others know it.
 
         PolicyViolationError while it runs or has replicas: move them away first. A process with its id that comes back
         later is a new broker. A voter of the quorum that has the id stays one.

@@ -75,7 +75,7 @@ async def describe_topic(cluster: ClusterClient, name: str, deadline_ms: int) ->
 def checked_changes(
     example: str, values: Mapping[str, Any], append: Mapping[str, Any] | None, subtract: Mapping[str, Any] | None
 ) -> tuple[ConfigChange, ...]:
-    """The same, of what a user gave; TypeError if that is no mapping."""
+    """The changes that a user gave; TypeError if they are no mapping."""
     for argument, given in (("changes", values), ("append", append), ("subtract", subtract)):
         checked_mapping(argument, given, example)
     return config_changes(values, append, subtract)
@@ -150,8 +150,8 @@ async def alter(
 async def alter_topics(
     cluster: ClusterClient, changes: Mapping[str, tuple[ConfigChange, ...]], deadline_ms: int, *, validate_only: bool
 ) -> dict[str, ApiError | None]:
-    """The result for each topic by its name, in requests that the controller decides quickly. Over when every broker in
-    service has heard of those that were changed."""
+    """The result for each topic by its name, in requests that the controller decides quickly. Returns when every broker
+    in service has heard of those that were changed."""
     found: dict[str, ApiError | None] = {}
     offset = -1
     resources = (AlterConfigsResource(*topic_resource(name), some) for name, some in changes.items())

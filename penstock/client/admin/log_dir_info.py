@@ -57,7 +57,7 @@ class LogDirInfo:
 
 
 def log_dir_info(found: LogDir) -> LogDirInfo:
-    """The same from the broker's answer."""
+    """The log dir as users see it, from the broker's answer."""
     replicas: dict[TopicPartition, ReplicaLogInfo] = {}
     coming: dict[TopicPartition, FutureReplicaInfo] = {}
     for topic in found.topics:

@@ -1,7 +1,7 @@
 """Begins, replaces, cancels and shows reassignments (KIP-455): asked of any broker, which forwards to the controller.
 
-Many go in several requests (portions.py). Over when every broker in service has heard of the outcome; the copying goes
-on. Not here: what is allowed; the controller knows that.
+Many go in several requests (portions.py). A call returns when every broker in service has heard of the outcome; the
+copying goes on. Not here: what is allowed; the controller knows that.
 """
 
 from __future__ import annotations

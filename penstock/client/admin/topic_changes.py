@@ -101,8 +101,8 @@ class TopicChanges:
     async def create_all(
         self, topics: Sequence[NewTopic], deadline_ms: int, *, validate_only: bool
     ) -> dict[str, ApiError | None]:
-        """The result for each by its name, in requests that the controller decides quickly. Over when every broker in
-        service has heard of those that were created."""
+        """The result for each by its name, in requests that the controller decides quickly. Returns when every broker
+        in service has heard of those that were created."""
         found: dict[str, ApiError | None] = {}
         offset = -1
         for some in _in_requests(topics):
@@ -210,7 +210,7 @@ class TopicChanges:
         self, totals: Mapping[str, int], deadline_ms: int, *, validate_only: bool
     ) -> dict[str, ApiError | None]:
         """The result for each topic by its name, in requests that the controller decides quickly; a topic that gets
-        more partitions than one may have has its own. Over when every broker in service has heard of them."""
+        more partitions than one may have has its own. Returns when every broker in service has heard of them."""
         there, found = await self._existing(totals, deadline_ms)
         more = {name: max(totals[name] - len(topic.partitions), 1) for name, topic in there.items()}
         small = [name for name in there if more[name] <= PARTITIONS_MAX]
@@ -253,7 +253,7 @@ class TopicChanges:
     async def delete_all(
         self, names: Collection[str], deadline_ms: int, *, missing_ok: bool
     ) -> dict[str, ApiError | None]:
-        """The result for each topic by its name, in requests that the controller decides quickly. Over when every
+        """The result for each topic by its name, in requests that the controller decides quickly. Returns when every
         broker in service has heard that they are gone."""
         there, found = await self._existing(names, deadline_ms)
         offset = -1
@@ -319,7 +319,7 @@ class TopicChanges:
 
 
 def _steps(asked: NewPartitions, first: int) -> list[NewPartitions]:
-    """The same in requests for a bounded number of partitions each; `first` is the number of the first new one."""
+    """The new partitions in requests for a bounded number of them each; `first` is the number of the first new one."""
     totals = [*range(first + PARTITIONS_MAX, asked.total, PARTITIONS_MAX), asked.total]
     if len(totals) == 1:
         return [asked]

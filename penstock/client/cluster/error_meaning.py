@@ -38,7 +38,8 @@ LEADERSHIP_ERRORS = (
 leader that stopped leading after an append can only say that the append is not acked."""
 
 UNANSWERED = (NetworkError, RequestTimedOutError)
-"""Errors of an attempt that nobody answered. A broker, too, says that it waited for another one in vain: it is told."""
+"""Errors of an attempt that nobody answered. A broker that has waited for another one in vain answers with such an
+error, too; `is_told` marks that one as an answer."""
 
 E = TypeVar("E", bound=PenstockError)
 K = TypeVar("K", bound=Hashable)
@@ -78,7 +79,7 @@ class ServerErrors(Generic[K]):
         return server_error_or_last(self._errors.get(key), last)
 
     def of_any(self, last: E) -> E | ApiError:
-        """The same, where it does not matter of what the error was told."""
+        """The error as `for_user` gives it, whatever key it was told for."""
         return server_error_or_last(next(reversed(self._errors.values()), None), last)
 
     def __repr__(self) -> str:

@@ -50,7 +50,7 @@ async def list_offsets(
 async def list_offsets_once(
     cluster: ClusterClient, wanted: Wanted, *, read_committed: bool = False
 ) -> Round[OffsetInfo]:
-    """The same of the leaders that are known now and answer; one that does not holds up no other's partitions."""
+    """The offsets that the leaders known now tell, each asked once. A leader that does not answer delays no other."""
     attempt_ms = _attempt_ms(cluster)
     return await ask_leaders_once(cluster, wanted, _asker(attempt_ms, read_committed), attempt_ms)
 

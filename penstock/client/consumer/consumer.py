@@ -150,7 +150,8 @@ class Consumer:
     def poll_arrow(
         self, timeout_ms: int = 0, max_records: int | None = None, *, include_headers: bool = False, **others: Never
     ) -> pa.Table:
-        """The same as a table: key, value, topic, partition, offset, timestamp, timestampType (and headers)."""
+        """The next records as `poll` gives them, in a table: key, value, topic, partition, offset, timestamp,
+        timestampType (and headers)."""
         refuse_arguments("poll_arrow", others)
         from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 

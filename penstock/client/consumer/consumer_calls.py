@@ -248,7 +248,8 @@ class ConsumerCalls:
         await group.commit(self._to_commit(group, positions))
 
     def commit_async(self, positions: Offsets | None = None, on_done: OnCommitted | None = None) -> None:
-        """The same without waiting. A later poll calls `on_done(positions, error)`; without it, an error is logged."""
+        """Commits as `commit` does, without waiting. A later poll calls `on_done(positions, error)`; without it, an
+        error is logged."""
         group = self._group("commit_async")
         self._core.call_soon(group.commit_soon, self._to_commit(group, positions), on_done)
 

@@ -32,7 +32,7 @@ RECORD_OVERHEAD_BYTES = 16
 """An upper bound of the bytes that the varints around a value below 1 MiB take, without key and headers."""
 
 KEYED_OVERHEAD_BYTES = RECORD_OVERHEAD_BYTES + 4
-"""The same with a key."""
+"""An upper bound of the bytes that the varints around a key and a value take, both below 1 MiB, without headers."""
 
 
 class ProducerBatch:

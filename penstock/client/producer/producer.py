@@ -113,7 +113,8 @@ class Producer:
         return self._send_slow(topic, value, key, headers, partition, timestamp_ms)
 
     def _send_keyed(self, topic: str, value: Any, key: bytes) -> RecordFuture | None:
-        """The same short way for a record with a key; None where the long way must be taken."""
+        """Appends a record with a key to the open batch of its partition. None if the long way must be taken: no batch
+        is open there, or the record does not fit."""
         slots = self._keyed.get(topic)
         if not slots:
             return None

@@ -194,7 +194,7 @@ class PartitionSequences:
         self._resolve(place)
 
     def on_back(self, place: SequencePlace, *, is_unknown: bool) -> None:
-        """It is not with the broker any more; `is_unknown`: it may have been written."""
+        """The batch at this place is not with the broker any more; `is_unknown`: it may have been written."""
         place.in_flight = False
         place.may_be_written |= is_unknown
         place.was_refused &= not is_unknown

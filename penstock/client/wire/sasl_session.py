@@ -149,7 +149,7 @@ class SaslSession:
             watch(self._logging_in, self._not_renewed)
 
     def _not_renewed(self, error: BaseException) -> None:
-        """It is no error yet: the next call logs in, or is told why not."""
+        """Logs that a renewal failed. It is no error yet: the next call logs in, or is told why not."""
         _log.warning("the session of %s was not renewed: %s", self.login, error)
 
     async def close(self) -> None:

@@ -49,7 +49,7 @@ async def visible_topics(asked: PageAsked) -> frozenset[str] | None:
 
 
 async def visible_groups(asked: PageAsked) -> frozenset[str] | None:
-    """The same of groups."""
+    """The groups that the person may see; None for every one, where nobody logs in."""
     if not asked.user:
         return None
     groups = await asked.link.answer("names of groups", NAMES_KEPT_MS, asked.admin.list_groups)

@@ -56,8 +56,8 @@ class ClosedSegment:
 
 
 def closed_segments(log_dirs: tuple[str, ...], topics: tuple[str, ...] = ()) -> list[ClosedSegment]:
-    """The closed segments of all log dirs together; without `topics` of every topic but internal ones. In order of
-    replica and offset."""
+    """The closed segments of all log dirs together, for the audit job; without `topics` of every topic but internal
+    ones. In order of replica and offset."""
     found = [segment for log_dir in log_dirs for segment in _of_log_dir(Path(log_dir), topics)]
     cleaned: dict[tuple[str, int], int] = {}
     for segment in found:

@@ -63,7 +63,8 @@ class PreparedCut:
             raise
 
     def run(self, is_wanted: Callable[[], bool]) -> None:
-        """Blocks, in any thread; ends early when it is not wanted any more. CorruptFileError; OSError of the disk."""
+        """Finds the producers that the log had at the cut. Blocks, in any thread; ends early when it is not wanted any
+        more. CorruptFileError; OSError of the disk."""
         try:
             snapshot = self._newest_snapshot()
             known = KnownProducers(snapshot.producers, snapshot.ended) if snapshot is not None else KnownProducers()

@@ -116,7 +116,7 @@ class ProducerLog:
         return self._known
 
     def known_now(self) -> KnownProducers:
-        """The same, after `reload`; KafkaStorageError if the disk does not tell."""
+        """The producers that the log knows, after `reload`; KafkaStorageError if the disk does not tell."""
         try:
             self.reload()
         except CorruptFileError as damage:  # the next append meets it, too, and has it repaired
@@ -183,8 +183,8 @@ class ProducerLog:
                     self._counted.keep_bounds(ids)
 
     def take_over(self, producers: Mapping[int, ProducerEntry]) -> None:
-        """This log has the same batches as another one, in another log dir, which knows these producers: also when they
-        wrote, and those whose batches are deleted."""
+        """Takes over the producers that another log knows, of which this one is a copy in another log dir. They include
+        the times of their batches, and producers whose batches are deleted."""
         if self._ids is not None:
             known = KnownProducers(producers, self._known.undecided.saved_ended())
             self._known, self.is_stale, self.is_changed, self._is_saved = known, False, True, False

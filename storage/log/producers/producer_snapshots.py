@@ -100,7 +100,7 @@ class ProducerSnapshots:
         return any(first_offset <= offset <= bound for offset in (*self._offsets, *self._noted))
 
     def write(self, noted: Sequence[NotedSnapshot]) -> None:
-        """Blocks. OSError if the disk failed, or if one that must be written cannot be."""
+        """Writes the noted snapshots. Blocks. OSError if the disk failed, or if one that must be written cannot be."""
         for one in noted:
             offset = one.snapshot.offset
             try:

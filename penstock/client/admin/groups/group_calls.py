@@ -60,7 +60,7 @@ class GroupCalls:
         return group
 
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
-        """The same of several groups; one that cannot be described has an `error`."""
+        """Several groups, each as `describe_group` gives it; one that cannot be described has an `error`."""
         return await self._described(_checked_groups(group_ids))
 
     async def _described(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
@@ -77,7 +77,8 @@ class GroupCalls:
         return (await lag.lags_of(self._core.cluster, self._coordinators, named, await self._core.begin()))[group_id]
 
     async def group_lags(self, group_ids: Iterable[str]) -> dict[str, dict[TopicPartition, PartitionLag]]:
-        """The same of several groups at once. A group that does not exist is an error for all: describe them first."""
+        """The lag of several groups at once, each as `group_lag` gives it. A group that does not exist is an error for
+        all: describe them first."""
         named = _checked_groups(group_ids)
         return await lag.lags_of(self._core.cluster, self._coordinators, named, await self._core.begin())
 

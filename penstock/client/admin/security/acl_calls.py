@@ -29,7 +29,7 @@ class AclCalls:
     async def create_acls(self, acls: Sequence[AclBinding]) -> dict[AclBinding, ApiError | None]:
         """Makes ACLs. The result for each: None, also for one that there was already, or why it was not made.
 
-        Over when every broker in service has heard of it. SecurityDisabledError without an authorizer.
+        Returns when every broker in service has heard of it. SecurityDisabledError without an authorizer.
         """
         wanted = checked_acls(acls)
         deadline_ms = await self._core.begin()
@@ -59,7 +59,7 @@ class AclCalls:
         its error; what the others found is removed all the same. If an answer was lost on its way, the request was sent
         again, and what it removed the first time is not among what it tells.
 
-        Over when every broker in service has heard of it.
+        Returns when every broker in service has heard of it.
         """
         wanted = checked_filters(filters)
         if len(wanted) > NAMES_MAX:

@@ -33,8 +33,9 @@ class QuotaCalls:
     ) -> dict[QuotaEntity, ApiError | None]:
         """Sets quotas of users, clients and addresses by their keys; None takes one away (KIP-546).
 
-        The result for each entity: None, or why nothing of it was changed. Over when every broker in service has heard
-        of it, and holds its clients to it. A quota is that of each broker. With `validate_only` nothing is changed.
+        The result for each entity: None, or why nothing of it was changed. Returns when every broker in service has
+        heard of it, and holds its clients to it. A quota is that of each broker. With `validate_only` nothing is
+        changed.
         """
         wanted = _checked(quotas)
         deadline_ms = await self._core.begin()

@@ -38,8 +38,8 @@ class UserCalls:
     ) -> dict[str, ApiError | None]:
         """Sets and deletes passwords of users, each for one mechanism (KIP-554).
 
-        The result for each user: None, or why nothing of it was changed. Over when every broker in service has heard of
-        it. Connections that are authenticated stay so until they end (`connections.max.reauth.ms`).
+        The result for each user: None, or why nothing of it was changed. Returns when every broker in service has heard
+        of it. Connections that are authenticated stay so until they end (`connections.max.reauth.ms`).
         """
         wanted = checked_alterations(alterations)
         if len(wanted) > NAMES_MAX:

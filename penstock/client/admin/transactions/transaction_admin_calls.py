@@ -71,7 +71,8 @@ class TransactionAdminCalls:
         return found
 
     async def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDetails]:
-        """The same of several ids; one that cannot be described has an `error`."""
+        """Several transactional ids, each as `describe_transaction` gives it; one that cannot be described has an
+        `error`."""
         named = _checked_ids(transactional_ids)
         return await describing.describe_transactions(self._coordinators, named, await self._core.begin())
 

@@ -236,5 +236,6 @@ class FetchLink:
 
 
 def says_something(result: PartitionFetchResult) -> bool:
-    """True if the broker takes the fetcher for told: records, where the log diverges, or which follower to ask."""
+    """True if the result has news that the broker does not tell again: records, where the log diverges, or which
+    follower to ask."""
     return bool(result.records) or result.diverging_epoch is not None or result.preferred_read_replica != NO_LEADER

@@ -197,7 +197,8 @@ class Fetcher:
             self.touch()
 
     async def assign_range(self, span: RawRange) -> None:
-        """The same for a bounded range of one partition, of the topic with its id (empty: of today's)."""
+        """Fetches a bounded range of one partition alone, of the topic with this id ("": of the one that has the
+        name)."""
         checked = await self._check([span.topic_partition])
         if span.topic_id:
             await self._cluster.meet_topic(span.topic_partition.topic, span.topic_id)

@@ -130,7 +130,7 @@ class PartitionState:
 
     @property
     def place(self) -> Position | None:
-        """The same as a value that can be kept; None while it, or the id of its topic, is not known."""
+        """The position as a value that can be kept; None while it, or the id of its topic, is not known."""
         return self._place_of(self.read)
 
     @property

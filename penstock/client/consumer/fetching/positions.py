@@ -87,7 +87,7 @@ class Positions:
     # -- the user's wishes ---------------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition], cache: MetadataCache | None = None) -> None:
-        """Exactly these partitions from now on; one that stays keeps its position.
+        """Reads exactly these partitions from now on; one that stays keeps its position.
 
         With the reset 'latest', a partition that the cache shows as a later one (later_partitions.py) begins at its
         first record.

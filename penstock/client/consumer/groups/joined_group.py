@@ -148,8 +148,8 @@ class JoinedGroup:
         self.mode = Mode.ASSIGNED if wanted else Mode.NONE
 
     async def begin_leaving(self, *, is_last_done: bool) -> None:
-        """Gives up what is assigned by hand; what the group has assigned is given up by the next steps. The records of
-        the last poll are done, or may not be."""
+        """Gives up what is assigned by hand; what the group has assigned is given up by the next steps. `is_last_done`:
+        the user is done with the records of the last poll."""
         self._is_last_done = is_last_done
         await asyncio.sleep(0)  # commits that were given to the loop before begin
         if self.mode is Mode.ASSIGNED:

@@ -78,7 +78,7 @@ class Membership:
         self._next_ms = now_ms + (self._backoff.wait_ms(self._failures) if self._failures else 0)
 
     def begin_leaving(self) -> None:
-        """Its next step gives up everything; after that it leaves."""
+        """The member's next step gives up everything; after that the member leaves."""
         if self.state is S.ABSENT:
             return
         if not self.is_member:
@@ -213,7 +213,7 @@ class Membership:
                 self._refused(error)
 
     def _on_fenced(self, now_ms: int) -> None:
-        """Its partitions are lost. It joins anew once the user knows; BEFORE that they count as its own."""
+        """The member's partitions are lost. It joins anew once the user knows; BEFORE that they count as its own."""
         self._must_say_goodbye = False
         if self.state is S.LEAVING:
             self._leave_is_done()
@@ -228,7 +228,7 @@ class Membership:
             self._refused(error)
 
     def _refused(self, error: ApiError) -> None:
-        """Its partitions are given up: as a member, if it is one still."""
+        """The member gives its partitions up, still as a member if it is one."""
         if isinstance(error, REPLACED_BY):
             self.epoch = JOINS
         self._refusal = error

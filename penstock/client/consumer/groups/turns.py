@@ -105,7 +105,7 @@ class Turns:
         return has_changed
 
     async def take_async(self) -> bool:
-        """The same on the loop of an async consumer, whose callbacks may be coroutine functions."""
+        """Does what `take` does, on the loop of an async consumer, whose callbacks may be coroutine functions."""
         group, has_changed = self._core.group, False
         while group is not None and group.wants_user:
             step = await group.next_step()
@@ -123,7 +123,7 @@ class Turns:
         return has_changed
 
     def _call(self, group: JoinedGroup, callback: Callable[..., Any], *args: Any) -> None:
-        """Its time counts as time without a poll."""
+        """Calls the user's callback. Its time counts as time without a poll."""
         was_in_poll = group.heartbeats.in_poll
         try:
             self._begin_call(group)  # within: whatever interrupts it, the call is over
@@ -166,7 +166,7 @@ class Turns:
         run(group.leave)
 
     async def leave_async(self, *, is_last_done: bool) -> None:
-        """The same on the loop of an async consumer."""
+        """Revokes what is assigned, and leaves the group, on the loop of an async consumer."""
         group = self._core.group
         if group is None or self.in_callback:
             return

@@ -37,7 +37,7 @@ class EndedBatches:
         self._counts["throttle_time_max_ms"] = max(self._counts["throttle_time_max_ms"], throttle_ms)
 
     def apply(self, outcomes: list[Outcome]) -> None:
-        """The batches are done, but for those that are tried again."""
+        """Ends the batches that are acked or have failed, counts every outcome, and gives their memory back."""
         counts = self._counts
         for outcome in outcomes:
             batch = outcome.batch

@@ -45,7 +45,7 @@ class Committed(NamedTuple):
     records: int
     """The number of records given by the call that counts; -1 if it gave none."""
     checksum: int = NO_CHECKSUM
-    """The same; 0 if it told nothing."""
+    """The checksum given by the call that counts; 0 if it gave none."""
 
 
 class AtomicCalls:
