@@ -17,7 +17,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
@@ -64,10 +64,12 @@ def format_directory(
     *,
     version: int = VERSION,
     prepare: Callable[[], None] = lambda: None,
+    prepared: Collection[str] = (),
 ) -> MetaProperties:
     """Make an empty (or missing) directory this node's; refuses any other. `directory_id` is new.
 
     `prepare` writes the other files of a new dir, BEFORE the one that makes it a log dir: so no log dir lacks them.
+    Those that are named `prepared` may be there already: an interrupted format has left them.
     """
     try:
         existing = read_meta_properties(fs, path) if fs.exists(path) else None
@@ -77,7 +79,7 @@ def format_directory(
                 f"anew, empty it by hand"
             )
         make_directory(fs, path)
-        require_empty(fs, path)
+        require_empty(fs, path, prepared)
         prepare()
         properties = MetaProperties(cluster_id, node_id, directory_id, version)
         write_meta_properties(fs, path, properties)
@@ -105,13 +107,14 @@ def write_meta_properties(fs: FileSystem, path: str, properties: MetaProperties)
     write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
 
 
-def require_empty(fs: FileSystem, path: str) -> None:
-    """MetaPropertiesError if the directory exists and is not empty: then it must not be formatted."""
+def require_empty(fs: FileSystem, path: str, prepared: Collection[str] = ()) -> None:
+    """MetaPropertiesError if the directory exists and is not empty: then it must not be formatted. Files that are named
+    `prepared` do not count."""
     if not fs.exists(path):
         return
     if not fs.is_directory(path):
         raise MetaPropertiesError(f"{path} is a file; a log dir is a directory")
-    inside = sorted(set(fs.listdir(path)) - _IGNORED)
+    inside = sorted(set(fs.listdir(path)) - _IGNORED - set(prepared) - {name + TMP_SUFFIX for name in prepared})
     if inside:
         raise MetaPropertiesError(
             f"{path} is not empty (it holds {inside[0]}) and is not a log dir; nothing was changed: give an empty "

@@ -36,7 +36,7 @@ from broker.quorum.bootstrap_users import write_bootstrap_users
 from broker.quorum.features.bootstrap_levels import write_bootstrap_levels
 from broker.quorum.first_voters import read_first_voters, write_first_voters
 from broker.quorum.metadata_log import METADATA_PARTITION
-from broker.quorum.voter_memory import NEW_DISK, VoterMemory
+from broker.quorum.voter_memory import NEW_DISK, VOTER_FILE, VoterMemory
 from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord
 from penstock.errors import ConfigError, MetaPropertiesError
@@ -188,8 +188,9 @@ def format_node(
     known = {directory: properties for directory, properties in found.items() if properties is not None}
     _require_cluster_id(cluster_id, is_known=bool(known), joins=rejoin or quorum.join, option=quorum.given)
     chosen = cluster_id or next((properties.cluster_id for properties in known.values()), ids.new_id())
+    prepared = (VOTER_FILE,) if rejoin else ()
     for directory in new:
-        require_empty(fs, directory)
+        require_empty(fs, directory, prepared if directory == config.metadata_log_dir else ())
     for directory, properties in known.items():
         _require_ours(config, directory, properties, chosen)
     if not new and not rejoin:
@@ -200,15 +201,20 @@ def format_node(
     # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
     new.sort(key=lambda directory: directory != config.metadata_log_dir)
     if config.metadata_log_dir in new:
-        _format_metadata_log_dir(config, chosen, fs, ids, quorum, users, levels or {})
+        _format_metadata_log_dir(config, chosen, fs, ids, quorum, users, levels or {}, rejoin=rejoin)
     for directory in new:
         if directory != config.metadata_log_dir:
             format_directory(fs, directory, chosen, config.node_id, ids.new_id())
     if rejoin:
-        memory = VoterMemory(config.metadata_log_dir, fs)
-        memory.note_voted()
-        memory.note_records()
+        _note_promises(config.metadata_log_dir, fs)
     return new, chosen
+
+
+def _note_promises(metadata_log_dir: str, fs: FileSystem) -> None:
+    """The voter has promised something that it does not know."""
+    memory = VoterMemory(metadata_log_dir, fs)
+    memory.note_voted()
+    memory.note_records()
 
 
 def _format_metadata_log_dir(
@@ -219,8 +225,12 @@ def _format_metadata_log_dir(
     quorum: QuorumOptions,
     users: Sequence[UserScramCredentialRecord],
     levels: Mapping[str, int],
+    *,
+    rejoin: bool,
 ) -> None:
-    """Formats it with what the quorum and the cluster begin with, and without what an interrupted format has left."""
+    """Formats it with what the quorum and the cluster begin with, and without what an interrupted format has left. A
+    voter that rejoins can be started only AFTER its note is there: without it, it would count as a new one, and vote.
+    """
     path, new_id = config.metadata_log_dir, ids.new_id()
     begins = beginning(config, quorum, new_id)
 
@@ -235,9 +245,21 @@ def _format_metadata_log_dir(
             write_bootstrap_users(fs, path, users)
         if levels:
             write_bootstrap_levels(fs, path, levels)
+        if rejoin:
+            _note_promises(path, fs)
 
     directory_id, version = (new_id, VERSION) if begins is None else (begins.directory_id, DYNAMIC_VOTERS)
-    format_directory(fs, path, cluster_id, config.node_id, directory_id, version=version, prepare=write_beginning)
+    prepared = (VOTER_FILE,) if rejoin else ()
+    format_directory(
+        fs,
+        path,
+        cluster_id,
+        config.node_id,
+        directory_id,
+        version=version,
+        prepare=write_beginning,
+        prepared=prepared,
+    )
 
 
 def _require_cluster_id(cluster_id: str, *, is_known: bool, joins: bool, option: Sequence[str]) -> None:

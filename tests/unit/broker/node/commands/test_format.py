@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.node.commands.format import format_node, main
+from broker.quorum.voter_memory import VoterMemory
 from penstock.config_keys import to_toml
 from penstock.errors import ConfigError, MetaPropertiesError
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
+from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.machine import IDS
 
 FS = OsFileSystem()
@@ -115,6 +120,29 @@ def test_rejoining_that_was_interrupted_is_finished_by_saying_it_again(tmp_path:
     format_node(config, NORTH, FS, IDS)
     assert format_node(config, "", FS, IDS, rejoin=True) == ([], NORTH)
     assert (tmp_path / "a" / "quorum-voter").exists()
+
+
+@pytest.mark.parametrize("at", range(16))
+@pytest.mark.parametrize("is_crash", [True, False], ids=["crash", "full"])
+def test_a_voter_that_rejoins_can_never_be_started_as_a_new_one(at: int, is_crash: bool) -> None:
+    """Somebody may start the node after a crash or a full disk, and not say --rejoin again: it would vote at once."""
+    config, fs = config_for(Path("/"), "a", voters=(1, 2, 3)), LosingFileSystem()
+    if is_crash:
+        fs.crash_at = fs.operations + at
+    else:
+        fs.fail_at[fs.operations + at] = errno.ENOSPC
+    with contextlib.suppress(Crashed, MetaPropertiesError):
+        format_node(config, NORTH, fs, IDS, rejoin=True)
+    if is_crash:
+        fs = fs.after_crash(Random(at))
+    if fs.exists("/a") and read_meta_properties(fs, "/a") is not None:
+        assert fs.exists("/a/quorum-voter")
+    else:
+        if fs.exists("/a/quorum-voter"):
+            with pytest.raises(MetaPropertiesError, match="holds quorum-voter"):
+                format_node(config, NORTH, fs, IDS)
+        format_node(config, NORTH, fs, IDS, rejoin=True)
+    assert VoterMemory("/a", fs).has_promised
 
 
 def test_rejoining_is_refused_to_the_only_voter_and_to_one_that_has_its_log(tmp_path: Path) -> None:
