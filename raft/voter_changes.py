@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from penstock.errors import (
     DuplicateVoterError,
@@ -30,6 +31,9 @@ from penstock.errors import (
 from penstock.lazy_dataclass import dataclass
 from raft.progress import ReplicaProgress
 from raft.voters import VOTERS_MAX, Voter, VoterSet
+
+
+WAITS_FOR: Final = "if it runs, its log says what it waits for, such as room on its disk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def changed_voters(change: VoterChange, view: LeadersView) -> VoterSet:
     if isinstance(change, AddVoter) and not view.has_caught_up(change.voter):
         raise RequestTimedOutError(
             f"node {change.voter.voter_id} with directory id {change.voter.directory_id} has not caught up with the "
-            "metadata log; start it, and ask again"
+            f"metadata log; start it ({WAITS_FOR}), and ask again"
         )
     answering = [voter.voter_id for voter in voters.voters if view.is_in_contact(voter)]
     away = sorted(set(voters.ids) - set(answering))
@@ -120,7 +124,7 @@ def changed_voters(change: VoterChange, view: LeadersView) -> VoterSet:
     if len(answering) < voters.majority:
         raise RequestTimedOutError(
             f"of the voters {list(voters.ids)} only {answering} answer: the change could not be committed; start the "
-            "others, or change those that are gone first"
+            f"others ({WAITS_FOR}), or change those that are gone first"
         )
     return voters
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,10 @@ class Fleet:
     ports: Sequence[NodePorts] = field(default_factory=lambda: free_ports(BROKERS + CONTROLLERS))
     cluster_id: str = ""
     nodes: dict[int, NodeProcess] = field(default_factory=dict)
+    config: Callable[[int], Mapping[str, object]] = lambda node: {}
+    """More keys of a node."""
+    disks: dict[int, Path] = field(default_factory=dict)
+    """The disks of nodes that have one for their data alone."""
 
     @property
     def controllers(self) -> range:
@@ -41,7 +45,11 @@ class Fleet:
         return ",".join(f"{HOST}:{self.ports[node].kafka}" for node in range(BROKERS))
 
     def data(self, node: int) -> Path:
-        return self.directory / f"node-{node}" / "data"
+        return self.disks.get(node, self.directory / f"node-{node}") / "data"
+
+    def address(self, node: int) -> str:
+        """A controller's, for the others."""
+        return f"{HOST}:{self.ports[node].controller}"
 
     def directory_id(self, node: int) -> str:
         """By the file of the disk that it has now."""
@@ -50,7 +58,7 @@ class Fleet:
 
     def voter(self, node: int) -> str:
         """As the commands name it."""
-        return f"{node}@{HOST}:{self.ports[node].controller}:{self.directory_id(node)}"
+        return f"{node}@{self.address(node)}:{self.directory_id(node)}"
 
     def make(self, node: int) -> None:
         """Its folder and its configuration."""
@@ -65,13 +73,12 @@ class Fleet:
             "node.id": node,
             "process.roles": ["broker" if is_broker else "controller"],
             "listeners": listeners if is_broker else [f"CONTROLLER://{HOST}:{ports.controller}"],
-            "controller.quorum.bootstrap.servers": [
-                f"{HOST}:{self.ports[each].controller}" for each in self.controllers
-            ],
+            "controller.quorum.bootstrap.servers": [self.address(each) for each in self.controllers],
             "log.dirs": [str(self.data(node))],
+            **self.config(node),
         }
         home = self.directory / f"node-{node}"
-        home.mkdir(parents=True)
+        home.mkdir(parents=True, exist_ok=True)
         (home / "node.toml").write_text(to_toml(config))
 
     def format(self, node: int, *how: str) -> None:

@@ -25,6 +25,7 @@ from penstock.errors import (
 )
 from penstock.types import NO_EPOCH, Endpoint
 from raft.messages import NO_ERROR, VoteRequest
+from raft.voter_changes import WAITS_FOR
 from raft.voters import Voter
 
 TIMEOUT_MS_MAX: Final = 2_000
@@ -60,7 +61,7 @@ class Newcomers:
         except (NetworkError, RequestTimedOutError) as error:
             raise RequestTimedOutError(
                 f"controller {voter.voter_id} does not answer at {endpoint}, where other voters would ask it for its"
-                f" vote: {error.message}; correct the address, or start it, and ask again"
+                f" vote: {error.message}; correct the address, or start it ({WAITS_FOR}), and ask again"
             ) from None
         except ApiError as error:
             raise _another(voter, endpoint, error.message) from None
