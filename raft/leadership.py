@@ -158,6 +158,8 @@ class Leadership:
             self._shared.refuse(request_id, request, *wrong)
             return
         replica, log = self._contacted(request, now_ms), self._shared.log
+        process = request.incarnation_id, request.replica_directory_id
+        self._shared.counters.acks_lost += self.replicas.has_lost_acks(replica, process, request.fetch_offset)
         replica.supports = request.supports
         # A node of an older release names no answer; but it lets a fetch wait only if the one before was answered.
         heard_ms = request.heard_ms or (now_ms if request.max_wait_ms > 0 else 0)

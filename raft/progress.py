@@ -31,6 +31,17 @@ class ReplicaProgress:
     incarnation_id: str = ""  # of the process that was sent something last; an older node names none
     sent_end: int = 0  # that process may have been sent every record below, other processes of the node those
     sent_end_of_others: int = 0
+    acked_by: tuple[str, str] = ("", "")  # the process that fetched last, and its disk
+    acked_by_before: tuple[str, str] = ("", "")  # the one before
+
+    def has_lost_acks(self, process: tuple[str, str], offset: int) -> bool:
+        """True if a new process, named with its disk, fetches from an offset below the one that this disk had acked to
+        this leader. The late fetch of an earlier process says nothing; nor does an older node, which names none."""
+        if not process[0] or process in (self.acked_by, self.acked_by_before):
+            return False
+        is_same_disk = process[1] == self.acked_by[1]
+        self.acked_by_before, self.acked_by = self.acked_by, process
+        return is_same_disk and offset < self.acked_offset
 
     def note_acked(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
         """A good fetch has come: everything below its offset is durable there.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from penstock.lazy_dataclass import dataclass
 from raft import progress
 from raft.config import RaftConfig
 from raft.progress import ReplicaProgress
@@ -21,6 +22,16 @@ from raft.shared import NEVER_MS
 OBSERVERS_MAX = 1_000
 """The most observers that are known. Above it the observer that fetched longest ago is forgotten: `describe` lacks it,
 `sent_end_besides` is high."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostAcks:
+    """A voter fetched from an offset below the one that it had acked to the same leader."""
+
+    voter_id: int
+    directory_id: str
+    fetched_offset: int
+    acked_offset: int
 
 
 class QuorumReplicas:
@@ -41,6 +52,8 @@ class QuorumReplicas:
         """The other voters, and how many of them make a majority with this leader (more where it is no voter itself any
         more), while the present set has these keys: each fetch needs them, and the set changes rarely."""
         self._sent_end_of_forgotten = 0
+        self.lost_acks: LostAcks | None = None
+        """The newest ones of this epoch."""
 
     def __repr__(self) -> str:
         return f"QuorumReplicas({len(self.voters())} voters, {len(self.observers())} observers)"
@@ -89,6 +102,13 @@ class QuorumReplicas:
                 sent_end_of_others=self._sent_end_of_forgotten,
             )
         return known
+
+    def has_lost_acks(self, replica: ReplicaProgress, process: tuple[str, str], offset: int) -> bool:
+        """True if a voter's new process, named with its disk, lacks what that disk had acked to this leader."""
+        if not replica.has_lost_acks(process, offset) or replica not in self.voters():
+            return False
+        self.lost_acks = LostAcks(replica.replica_id, process[1], offset, replica.acked_offset)
+        return True
 
     def forget(self, replica_id: int, since_ms: int) -> Sequence[ReplicaProgress]:
         """Forgets the observers of that id, one for each disk, that have not fetched since then, and returns them."""

@@ -61,6 +61,7 @@ class Counters:
     snapshots_installed: int = 0
     snapshots_refused: int = 0
     """The snapshots that were fetched, and found damaged."""
+    acks_lost: int = 0
 
 
 @dataclass(slots=True)

@@ -50,6 +50,11 @@ class RaftStatistics:
     )
     answers_dropped: int = counter("penstock_quorum_answers_dropped", "Answers to requests that this node had dropped.")
     answers_malformed: int = counter("penstock_quorum_answers_malformed", "Malformed answers of other voters.")
+    acks_lost: int = counter(
+        "penstock_quorum_acks_lost",
+        "Voters that came back without metadata records that they had acked to this node as the leader: their disk"
+        " is an older copy, or lied about its flushes.",
+    )
 
     @classmethod
     def of(cls, shared: Shared, uncommitted_bytes: int) -> RaftStatistics:

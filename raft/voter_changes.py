@@ -32,7 +32,6 @@ from penstock.lazy_dataclass import dataclass
 from raft.progress import ReplicaProgress
 from raft.voters import VOTERS_MAX, Voter, VoterSet
 
-
 WAITS_FOR: Final = "if it runs, its log says what it waits for, such as room on its disk"
 
 

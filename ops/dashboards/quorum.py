@@ -65,10 +65,12 @@ ELECTIONS = Row(
         ),
         graph(
             "Resignations and truncations",
-            "A leader that heard of no majority resigned; a follower's log was cut back to the leader's.",
+            "A leader that heard of no majority resigned; a follower's log was cut back to the leader's; a voter came"
+            " back without what it had acked to the leader.",
             Unit.COUNT,
             rise("penstock_quorum_resignations_total", "resigned {{instance}}"),
             rise("penstock_quorum_truncations_total", "truncated {{instance}}"),
+            rise("penstock_quorum_acks_lost_total", "acks lost {{instance}}"),
         ),
         graph(
             "Between the voters",

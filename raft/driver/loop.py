@@ -155,6 +155,7 @@ class QuorumLoop:
             self._active_epoch = epoch
         self._applier.announce(core.leader_id, core.epoch, own_from)
         self._notices.note_promises(core)
+        self._notices.note_lost_acks(core)
 
     def _fail(self, error: Exception) -> None:
         """An error of the disk or of an invariant: take no further part. Earlier promises hold; none is added."""

@@ -1,4 +1,4 @@
-"""Logs two things that the behaviour of the quorum does not show: a voter that forgot its promises, and forged epochs.
+"""Logs what the behaviour of the quorum does not show: voters that forgot, voters that do not know it, forged epochs.
 
 Decides nothing. Metrics are statistics.py.
 """
@@ -12,6 +12,7 @@ from penstock.errors import UnknownLeaderEpochError
 from raft.core import RaftCore
 from raft.driver.describe import promises_text
 from raft.messages import Request, Response
+from raft.quorum_replicas import LostAcks
 from raft.quorum_state import Forgotten
 from raft.validation import is_epoch_jump, request_epoch
 
@@ -30,12 +31,29 @@ class Notices:
         self._forgotten = Forgotten.NOTHING
         self._next_jump_ms: int | None = None
         self._jumps = 0
+        self._lost_acks: LostAcks | None = None
 
     def note_promises(self, core: RaftCore) -> None:
         """Logs, once for each change, that this voter has forgotten its promises or knows them again."""
         if core.forgotten is not self._forgotten:
             self._forgotten = core.forgotten
             _log.warning("voter %d: %s", self._node_id, promises_text(core))
+
+    def note_lost_acks(self, core: RaftCore) -> None:
+        """Logs, once, a voter that came back without what it had acked: its own files cannot tell (docs/adr/0009)."""
+        found = None if core.leadership is None else core.leadership.replicas.lost_acks
+        if found is not None and found is not self._lost_acks:
+            self._lost_acks = found
+            _log.error(
+                "voter %d, with directory id %s, fetches from offset %d, and had acked up to %d: its metadata log dir"
+                " is an older copy, or its disk lied about a flush. It may vote twice in an epoch. Unless its own log"
+                " says that it has forgotten what it promised, stop it and empty that dir: see `A quorum whose voters"
+                " are disks` in docs/data-directory.md",
+                found.voter_id,
+                found.directory_id or "unknown",
+                found.fetched_offset,
+                found.acked_offset,
+            )
 
     def note_answer(self, request: Request, response: Response) -> None:
         """Logs a refused epoch, if the answer to the request is such a refusal."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
+from pathlib import Path
 
 from penstock import Admin
 from penstock.node import EXIT_REFUSED
 from tests.growth.stage import BALLAST, Stage
+from tests.support.fleet import START_S
 from tests.support.small_disk import fill
 
 SHORT_MS = 6_000
@@ -92,31 +94,42 @@ def full_disk_that_is_formatted(stage: Stage) -> None:
 
 
 def older_copy_of_a_voter(stage: Stage) -> None:
-    """Put back without quorum-state, as the simulator's operator does, it is refused; the procedure replaces it."""
+    """Put back whole, the leader tells it; without quorum-state the start is refused. Then the disk is given up."""
     node = stage.followers()[0]
-    process, data = stage.fleet.nodes[node], stage.fleet.data(node)
+    process, data, copy = stage.fleet.nodes[node], stage.fleet.data(node), stage.run.directory / "copy"
     process.kill()
-    copy = stage.run.directory / "copy"
     shutil.copytree(data, copy)
     stage.fleet.start(node)
     stage.wait_well(node)
     time.sleep(2.0)
-    old = stage.fleet.directory_id(node)
-    process.kill()
-    shutil.rmtree(data)
-    shutil.copytree(copy, data)
+    _put_back(stage, node, copy)
+    stage.fleet.start(node)
+    stage.wait_well(node)
+    leader_log = stage.fleet.nodes[stage.leader()].log_path.read_text()
+    told = [line for line in leader_log.splitlines() if f"voter {node}," in line and "is an older copy" in line]
+    stage.say(f"the leader: {told[-1:]}")
+    if not told:
+        stage.run.report.wrong("older-copy", "the leader says nothing of it")
+    _put_back(stage, node, copy)
     (data / "__cluster_metadata-0" / "quorum-state").unlink()
     process.spawn()
-    code = process.wait_exit(30)
-    stage.say(f"an older copy without quorum-state ends with {code}: {process.last_log_lines()[-1]}")
-    if code != EXIT_REFUSED or "held votes" not in process.last_log_lines()[-1]:
-        stage.run.report.wrong("older-copy", f"{code}: {process.last_log_lines()[-3:]}")
-    shutil.rmtree(data)
+    code, said = process.wait_exit(START_S), process.last_log_lines()[-1]
+    stage.say(f"without quorum-state it ends with {code}: {said}")
+    if code != EXIT_REFUSED or "held votes" not in said:
+        stage.run.report.wrong("older-copy", f"{code}: {said}")
     shutil.rmtree(copy)
+    old = stage.fleet.directory_id(node)
+    shutil.rmtree(data)
     stage.format(node)
     stage.fleet.start(node)
     stage.remove(node, old)
     stage.add(node)
+
+
+def _put_back(stage: Stage, node: int, copy: Path) -> None:
+    stage.fleet.nodes[node].kill()
+    shutil.rmtree(stage.fleet.data(node))
+    shutil.copytree(copy, stage.fleet.data(node))
 
 
 TROUBLES = (

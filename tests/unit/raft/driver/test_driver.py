@@ -189,6 +189,23 @@ def test_forged_epochs_end_no_elections_and_are_logged_once(caplog: pytest.LogCa
     with_cluster(scenario)
 
 
+def test_a_voter_that_comes_back_without_what_it_acked_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        leader = await cluster.wait_leader()
+        epoch = leader.driver.leader_and_epoch[1]
+        end = await leader.driver.propose([b"a"]) + 1
+        voter = leader.node_id % 3 + 1
+        cluster.network.isolate(voter, [1, 2, 3])
+        for process, offset, last_epoch in (("before", end, epoch), ("copy", 0, -1), ("copy", end, epoch)):
+            fetch = FetchMetadataRequest("c", voter, epoch, offset, last_epoch, 0, 1 << 20, process)
+            assert not (await leader.driver.handle(fetch)).error_code
+        logged = [record.message for record in caplog.records if "is an older copy" in record.message]
+        assert logged == [one for one in logged if f"voter {voter}, " in one and f"acked up to {end}:" in one]
+        assert len(logged) == 1
+
+    with_cluster(scenario)
+
+
 def test_voter_that_lost_everything_says_so_and_comes_back(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(cluster: Cluster) -> None:
         leader = await cluster.wait_leader()
