@@ -8,6 +8,7 @@ Not here: finding the controller, and retries (`broker/quorum/controller_channel
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -30,6 +31,8 @@ FORWARDED_MAX = 1_000
 """The most administrative requests that wait for the controller; each holds a task and its request."""
 TIMEOUT_MS_DEFAULT = 10_000
 TIMEOUT_MS_MAX = 600_000
+APPLIED_S = 5.0
+"""How long the answer to a committed change waits for the metadata of this node; half of the caller's time, at most."""
 
 
 class ForwardedRequests:
@@ -68,17 +71,14 @@ class ForwardedRequests:
 
     async def _decided_and_applied(self, asked: Any, timeout_ms: int) -> Any:
         """The answer to a change once this node's own image holds the outcome: a client that has the answer finds the
-        change on this node."""
-        deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
+        change on this node. Only a node that cannot take the metadata, such as one with a full disk, does not wait for
+        that until its caller has given up: the change is committed, and the caller would make it again."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_ms / 1000
         response = await self._channel.call(asked, timeout_ms)
-        try:
-            async with asyncio.timeout_at(deadline_s):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(APPLIED_S, (deadline_s - loop.time()) / 2)):
                 await self._loader.wait_for_offset(response.metadata_offset)
-        except TimeoutError:
-            raise RequestTimedOutError(
-                f"the change is committed at metadata offset {response.metadata_offset}, but this node does not have it"
-                " yet"
-            ) from None
         return response
 
     def _start(self, request: Request, answer: Coroutine[Any, Any, object], api: Api[Any, Any]) -> None:
