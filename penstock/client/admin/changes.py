@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import outcome_unknown
-from penstock.client.wire.connection import Connection
+from penstock.client.wire.connection import ANSWER_GRACE_MS, Connection
 from penstock.errors import ApiError
 from penstock.messages.api import Api
 
@@ -42,7 +42,8 @@ async def change(
     async def ask(connection: Connection, timeout_ms: int) -> A:
         nonlocal maybe_done
         try:
-            answer = await connection.call(api, replace(request, timeout_ms=timeout_ms), timeout_ms)
+            wait_ms = timeout_ms - min(ANSWER_GRACE_MS, timeout_ms // 3)  # so that its reason comes before we give up
+            answer = await connection.call(api, replace(request, timeout_ms=wait_ms), timeout_ms)
             answer = api.answer_to_both(request, answer) if maybe_done else answer
             judge(answer)
             return answer

@@ -8,7 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from penstock import AsyncAdmin
+from penstock.errors import TimedOutError
 from tests.support.filling_fs import FillingFileSystem
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
@@ -26,14 +29,20 @@ async def until(true: Callable[[], bool]) -> None:
     raise AssertionError("not within a minute")
 
 
+async def started(cluster: MemoryCluster) -> list[FillingFileSystem]:
+    """The disks of the nodes, which are voters and run."""
+    disks = [FillingFileSystem() for _ in cluster.disks]
+    cluster.disks = list(disks)
+    cluster.format_dynamic(0, 1, 2)
+    await cluster.start()
+    return disks
+
+
 def test_what_is_decided_while_the_leaders_disk_is_full_is_answered_once_and_in_time() -> None:
     """The client asks any broker, that of the full node too, which cannot take the metadata that the others decide."""
 
     async def story(cluster: MemoryCluster) -> None:
-        disks = [FillingFileSystem() for _ in cluster.disks]
-        cluster.disks = list(disks)
-        cluster.format_dynamic(0, 1, 2)
-        await cluster.start()
+        disks = await started(cluster)
         full = cluster.nodes[0].leader_id
         directory_id, (at,) = cluster.voter(full).directory_id or "", cluster.voter(full).endpoints
         others = [node for index, node in enumerate(cluster.nodes) if index != full]
@@ -53,6 +62,25 @@ def test_what_is_decided_while_the_leaders_disk_is_full_is_answered_once_and_in_
             await admin.create_topic("after", 1, 3)
         images = [node.loader.image for node in cluster.nodes]
         assert all({"made", "after"} <= set(image.topics_by_name) for image in images)
+        await cluster.stop()
+
+    run_in_memory(6, story)
+
+
+def test_a_call_says_that_nothing_can_be_decided_while_two_of_three_disks_are_full() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        disks = await started(cluster)
+        leader_id = cluster.nodes[0].leader_id
+        full = [disks[leader_id], disks[(leader_id + 1) % 3]]
+        for disk in full:
+            disk.fill()
+        environment = cluster.clients()
+        async with AsyncAdmin(cluster.bootstrap(), environment=environment, default_api_timeout_ms=10_000) as admin:
+            with pytest.raises(TimedOutError, match=r"no leader|the disk of the metadata log is full"):
+                await admin.create_topic("late", 1, 3)
+            for disk in full:
+                disk.size_bytes += ROOM_BYTES
+            await admin.create_topic("later", 1, 3)
         await cluster.stop()
 
     run_in_memory(6, story)
