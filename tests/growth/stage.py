@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from penstock import Admin
 from penstock.admin import QuorumInfo, QuorumReplicaInfo
-from penstock.errors import ApiError, PenstockError
+from penstock.errors import PenstockError
 from tests.growth.voters import Load
 from tests.support.campaign.frame import Run
 from tests.support.fleet import Fleet
@@ -123,7 +123,7 @@ class Stage:
         began = time.monotonic()
         try:
             call()
-        except ApiError as error:
+        except PenstockError as error:
             text = f"{type(error).__name__}: {error}"
             self.say(f"{time.monotonic() - began:5.2f} s: {what}: {text}")
             if missing := [word for word in words if word not in text]:
