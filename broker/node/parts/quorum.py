@@ -75,7 +75,7 @@ class QuorumParts:
         self.addresses = self._make_addresses()
         bytes_max = config.socket_request_max_bytes
         self.peers = environment.transport(self.addresses.endpoint, self._broker_endpoint, bytes_max)
-        self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
+        self.incarnation_id = environment.ids.new_id()
         """New for each process: its broker registers by it first, and it fetches the metadata by it."""
         self.raft, self.snapshotter, self._other_quorums = make_raft(
             config=config,
