@@ -131,7 +131,7 @@ class Dispatcher:
                     work.done(party)
                 while line and (now_ns() < until_ns or not self._long_reads.is_long(*key)):
                     await asyncio.sleep(0)
-                    self._work_for_a_while(line, self._begin_now)
+                    self._work_for_a_while(line, self._work_charged)
         finally:
             del self._lines[key]
 
@@ -143,6 +143,11 @@ class Dispatcher:
                 begin(request)
             if self._channel.now_ns() >= until_ns:
                 return
+
+    def _work_charged(self, request: Request) -> None:
+        """Works on a request, and owes all that it takes, as in a turn."""
+        spent_ns = self._work(request)
+        self._channel.long_work.charge(party_of(request.caller), spent_ns)
 
     def _work(self, request: Request) -> int:
         """Handles the request; how long that took."""
