@@ -88,7 +88,7 @@ def _fleet(run: Run[Options]) -> Fleet:
     fleet = Fleet(run.directory, config=config)
     for node in range(BROKERS + CONTROLLERS):
         if node in fleet.controllers:
-            fleet.disks[node] = run.enter(small_disk(run.directory / f"node-{node}" / "disk", DISK_BYTES))
+            fleet.disks[node] = run.enter(small_disk(run.directory / f"disk-{node}", DISK_BYTES))
         fleet.make(node)
     run.enter(fleet.running())
     first, *others = fleet.controllers

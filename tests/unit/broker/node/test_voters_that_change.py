@@ -8,9 +8,11 @@ from random import Random
 
 import pytest
 
+from broker.config.config import parse_config
 from broker.node.commands.recover_quorum import recovery_steps, still_lost
 from broker.node.commands.survivor import METADATA_DIRECTORY, read_survivor
 from broker.node.node import Node
+from broker.node.open_log_dirs import open_log_dirs
 from broker.quorum.metadata_log import QuorumStateFile
 from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import ApiError, MetaPropertiesError, RequestTimedOutError
@@ -251,3 +253,29 @@ def test_the_same_id_on_an_empty_disk_is_another_voter() -> None:
         await cluster.stop()
 
     run_in_memory(7, story)
+
+
+def test_a_controller_that_is_no_broker_names_its_process_to_the_leader_too() -> None:
+    """So the leader can tell a voter's new process that lacks what the one before had acked (raft/progress.py)."""
+
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0, 1, 2)
+        config = parse_config(
+            {
+                "node.id": 0,
+                "process.roles": ["controller"],
+                "listeners": [f"CONTROLLER://{cluster.config(0).listener('CONTROLLER')}"],
+                "controller.quorum.bootstrap.servers": [str(cluster.config(0).listener("CONTROLLER"))],
+                "log.dirs": list(cluster.config(0).log_dirs),
+            }
+        )
+        ids = []
+        for _ in range(2):
+            environment = cluster.environment(0)
+            node = Node(config, open_log_dirs(config, environment, lambda progress: None), environment)
+            await node.start()
+            await node.stop()
+            ids.append(node.quorum.raft.config.incarnation_id)
+        assert all(ids) and ids[0] != ids[1]
+
+    run_in_memory(15, story)
