@@ -118,6 +118,11 @@ class Stage:
         while len(self.voters()) > VOTERS:
             self.remove(self.followers()[0])
 
+    def wait_topic(self) -> None:
+        """A topic of the load whose creation began after this was made."""
+        made = self.load.topics
+        self.wait("a topic is made", lambda: self.load.topics >= made + 2)
+
     def refused(self, what: str, call: Callable[[], object], *words: str) -> None:
         """The call must be answered with an error, whose text has these words."""
         began = time.monotonic()

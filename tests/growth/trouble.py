@@ -56,6 +56,7 @@ def play(run: Run[Options]) -> None:
                 began, epoch = time.monotonic(), stage.quorum().leader_epoch
                 trouble(stage)
                 stage.put_right()
+                stage.wait_topic()  # one that waited for the end of this trouble is told of it, and not of the next
                 elections = stage.quorum().leader_epoch - epoch
                 rows.append((name, time.monotonic() - began, load.gap_s, load.topic_s, elections))
                 if load.topic_s > TOPIC_S_MAX and trouble not in WITHOUT_QUORUM:
