@@ -6,8 +6,9 @@ watermark for sure, and answers OFFSET_NOT_AVAILABLE (KIP-207).
 
 A look-up by time that needs the disk, or has much to decode, runs in an I/O thread; those of one request run one after
 another in each log dir, and the log dirs side by side. A party has LOOK_UPS_OF_PARTY of a log dir at work, so that its
-look-ups do not take all threads. A batch that a look-up cannot decode is told of in the node's log, once for a
-partition in SAY_INTERVAL_MS, because its producer chose its bytes.
+look-ups do not take all threads. A thread that decodes holds up the event loop, which shares Python's lock with it: so
+after a long look-up, which false headers cause, its party rests before the next. A batch that a look-up cannot decode
+is told of in the node's log, once for a partition in SAY_INTERVAL_MS, because its producer chose its bytes.
 
 When two thirds of the request's time-out have passed, it is answered with what was found: a partition that needs the
 disk then is REQUEST_TIMED_OUT, so a disk that hangs keeps no other partition's offset from the client.
@@ -59,6 +60,9 @@ TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX = 3_000, 60_000
 """The time-out of a request that gives none, and the longest that counts."""
 LOOK_UPS_OF_PARTY = 1
 """Look-ups of one party that threads of a log dir make at a time, each of at most some hundred ms of decoding."""
+LONG_LOOK_UP_US: Final = 50_000
+"""A party rests for REST times what its look-up took above this: it keeps a thread busy for a quarter of the time."""
+REST: Final = 3
 BOUNDS = (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
 """Known without a look into the log."""
 
@@ -150,8 +154,12 @@ class ListOffsetsApi:
         turns, party = self._turns[log_dir], party_of(answering.request.caller)
 
         def done() -> None:
-            turns.done(party)
-            self._tell_of_undecodable(answering.wanted[place].partition, cold.undecodable)
+            rest_us = REST * max(cold.notes.spent_us - LONG_LOOK_UP_US, 0)
+            if rest_us:
+                asyncio.get_running_loop().call_later(rest_us / 1e6, turns.done, party)
+            else:
+                turns.done(party)
+            self._tell_of_undecodable(answering.wanted[place].partition, cold.notes.undecodable)
             self._went_on(answering, lambda: self._go_on(answering, place, cold, log_dir))
 
         if not turns.begin(party):

@@ -23,7 +23,7 @@ from storage.segment.batch_scan import NotCachedError
 from storage.segment.checked_read import CheckedRead
 from storage.segment.places import Wanted
 from storage.segment.segment import Segment
-from storage.segment.timestamp_lookup import TimeLookUp
+from storage.segment.timestamp_lookup import LookUpNotes, TimeLookUp
 
 COLD_READ_BYTES_MAX = 1024 * 1024
 """Limit for one read in a thread, except for a larger batch. Its bytes are in memory until they are answered."""
@@ -43,12 +43,12 @@ class ColdLookUp:
     it has open, and one, and no more memory than it has in use, and the indexes of one segment.
     """
 
-    __slots__ = ("_copies", "_error", "_found", "_looked_at", "undecodable", "wanted")
+    __slots__ = ("_copies", "_error", "_found", "_looked_at", "notes", "wanted")
 
     def __init__(self, segments: Iterable[Segment], wanted: TimeLookUp) -> None:
         self.wanted = wanted
-        self.undecodable: list[str] = []
-        """Texts about the batches that `run` could not decode, for the node's log; complete AFTER `run`."""
+        self.notes = LookUpNotes()
+        """The work of `run`, and texts for the node's log; complete AFTER it."""
         self._looked_at: list[tuple[Segment, int]] = []
         self._copies: list[Segment] = []
         """The next one is the last."""
@@ -68,7 +68,7 @@ class ColdLookUp:
         """Makes the look-up. Blocks, in any thread. `result` raises its error."""
         try:
             try:
-                self._found = self.wanted.find(self._one_by_one(), undecodable=self.undecodable)
+                self._found = self.wanted.find(self._one_by_one(), notes=self.notes)
             finally:
                 self.discard()
         except Exception as error:

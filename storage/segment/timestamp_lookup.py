@@ -51,6 +51,19 @@ class LookUpLimits:
 
 
 LOOK_UP_LIMITS = LookUpLimits()
+RECORD_US, HEADER_US = 1, 5
+"""The processor time of one record that is decoded, and of one batch that is walked over."""
+
+
+class LookUpNotes:
+    """A look-up's work so far, and a text for each batch that it could not decode."""
+
+    __slots__ = ("spent_us", "undecodable")
+
+    def __init__(self) -> None:
+        self.undecodable: list[str] = []
+        self.spent_us = 0
+        """Counted by records and batches, so it is the same on every machine."""
 
 
 class _Batch(NamedTuple):
@@ -64,27 +77,28 @@ class _SpentError(Exception):
 
 
 class _Work:
-    """The limits that are left of one look-up, and lines about the batches that it could not decode."""
+    """The limits that are left of one look-up."""
 
     __slots__ = (
         "headers",
         "limits",
+        "notes",
         "nowait",
         "records",
-        "undecodable",
         "unpacked_bytes",
         "vain_batches",
         "walked_bytes",
     )
 
-    def __init__(self, nowait: bool, undecodable: list[str], limits: LookUpLimits) -> None:
-        self.nowait, self.undecodable, self.limits = nowait, undecodable, limits
+    def __init__(self, nowait: bool, notes: LookUpNotes, limits: LookUpLimits) -> None:
+        self.nowait, self.notes, self.limits = nowait, notes, limits
         self.records, self.unpacked_bytes, self.vain_batches = limits.records, limits.unpacked_bytes, VAIN_BATCHES_MAX
         self.headers, self.walked_bytes = limits.headers, limits.walked_bytes
 
     def goes_on(self, header: BatchHeader) -> bool:
         """A batch is walked over; False once that is too much work."""
         self.headers -= 1
+        self.notes.spent_us += HEADER_US
         self.walked_bytes -= header.size_bytes
         return self.headers >= 0 and self.walked_bytes >= 0
 
@@ -101,6 +115,7 @@ class _Work:
         if header.record_count > self.records or not self.vain_batches:
             raise _SpentError
         self.records -= header.record_count
+        self.notes.spent_us += RECORD_US * header.record_count
         try:
             body, at, end = batch_body(batch.data, 0, header, self.unpacked_bytes)
             self.unpacked_bytes = max(self.unpacked_bytes - (end - at), 0)
@@ -108,7 +123,7 @@ class _Work:
         except DECODING_ERRORS as error:
             if isinstance(error, MessageTooLargeError) and self.unpacked_bytes < self.limits.unpacked_bytes:
                 raise _SpentError from error
-            self.undecodable.append(f"{batch.where} cannot be decoded: {error}")
+            self.notes.undecodable.append(f"{batch.where} cannot be decoded: {error}")
             return None
 
     def was_vain(self) -> None:
@@ -129,11 +144,10 @@ class TimeLookUp:
     limits: LookUpLimits = LOOK_UP_LIMITS
 
     def find(
-        self, segments: Iterable[Segment], *, nowait: bool = False, undecodable: list[str] | None = None
+        self, segments: Iterable[Segment], *, nowait: bool = False, notes: LookUpNotes | None = None
     ) -> TimestampAndOffset | None:
-        """`nowait`: NotCachedError instead of waiting for the disk, or of much work. `undecodable` gets a text for each
-        batch that cannot be decoded."""
-        work = _Work(nowait, [] if undecodable is None else undecodable, self.limits)
+        """`nowait`: NotCachedError instead of waiting for the disk, or of much work."""
+        work = _Work(nowait, notes or LookUpNotes(), self.limits)
         if self.timestamp_ms is None:
             return _largest(segments, self.log_start_offset, self.below, work)
         return _first_at_or_after(segments, self.timestamp_ms, self.log_start_offset, work)

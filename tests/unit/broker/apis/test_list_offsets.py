@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from broker.apis.list_offsets import LOOK_UPS_OF_PARTY, TIMEOUT_MS_DEFAULT, ListOffsetsApi
+from broker.apis.list_offsets import LONG_LOOK_UP_US, LOOK_UPS_OF_PARTY, REST, TIMEOUT_MS_DEFAULT, ListOffsetsApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.io_threads import IoWork
 from broker.network.request_channel import Caller, Request
@@ -29,10 +29,11 @@ from penstock.errors import (
     UnknownLeaderEpochError,
 )
 from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
-from penstock.record.batch import pack_batch, read_header
+from penstock.record.batch import HEADER_BYTES, pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.throttled_lines import SAY_INTERVAL_MS
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
+from storage.segment.timestamp_lookup import RECORD_US
 from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, make_partition, state
@@ -289,6 +290,32 @@ def test_a_party_has_few_look_ups_at_work_and_another_one_waits_for_none_of_the_
             broker.io.step(broker.fs.go_cold)
         assert all(request.is_complete for request in (*many, other) if request is not gone)
         assert {result.offset for request in (many[-1], other) for result in results(request)} == {1}
+
+    run_virtual(main())
+
+
+def test_after_a_long_look_up_its_party_rests_and_no_other() -> None:
+    async def main() -> None:
+        broker = ColdBroker("/d")
+        (made,) = broker.partitions.values()
+        made.log.update_config(replace(made.log.config, record_validation="headers", segment_bytes=1 << 20))
+        records = 2 * LONG_LOOK_UP_US // RECORD_US
+        vain = build_batch([b""] * records, timestamps_ms=T)
+        promising = pack_batch(read_header(vain)._replace(max_timestamp_ms=T + 60), vain[HEADER_BYTES:])
+        made.append_as_leader(promising, 1, 0, T)
+        flush(made)
+        long, after = broker.ask((0, T + 50), timeout_ms=60_000), broker.ask((0, T + 50), timeout_ms=60_000)
+        broker.io.step()
+        assert long.is_complete and not broker.io.queue, "its answer waits for no rest, and the next one does"
+        other = broker.ask((0, T + 50), caller=CALLER._replace(principal="User:other"))
+        broker.io.step()
+        assert other.is_complete
+        rest_s = REST * LONG_LOOK_UP_US / 1e6
+        await asyncio.sleep(rest_s - 0.01)
+        assert not broker.io.queue
+        await asyncio.sleep(0.02)
+        broker.io.step()
+        assert [result.offset for result in results(after)] == [-1]
 
     run_virtual(main())
 

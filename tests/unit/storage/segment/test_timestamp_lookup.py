@@ -100,7 +100,7 @@ def test_a_batch_that_cannot_be_decoded_stops_no_look_up() -> None:
 
     cold = in_thread(log, NOW_MS + 1)
     assert cold.result() == TimestampAndOffset(NOW_MS + 100, 2, 1), "behind it"
-    (line,) = cold.undecodable
+    (line,) = cold.notes.undecodable
     assert "the batch at offset 1 (byte 69) cannot be decoded" in line
     assert max_timestamp(log) == TimestampAndOffset(NOW_MS + 500, 1, 1), "as its header says"
     assert offset_for_timestamp(log, NOW_MS + 200) is None
