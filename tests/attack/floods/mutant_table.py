@@ -47,11 +47,6 @@ def _is_never_old(self: Any, now_ms: int) -> bool:
     return False
 
 
-def _is_always_open(self: Any, party: str) -> bool:
-    """Requests that are worked on whether their answers have room or not."""
-    return True
-
-
 def _has_always_room(self: Any, api: str, party: str, elements: int = 0) -> bool:
     """Messages that are decoded whether their answers have room or not."""
     return True
@@ -73,9 +68,9 @@ def _takes_all_turns(self: Any, party: str) -> bool:
     return True
 
 
-def _has_no_limits(self: Any, nowait: bool, undecodable: list[str], limits: Any) -> None:
+def _has_no_limits(self: Any, nowait: bool, notes: Any, limits: Any) -> None:
     """The work of a look-up by time, as much as it takes."""
-    self.nowait, self.undecodable, self.limits = nowait, undecodable, limits
+    self.nowait, self.notes, self.limits = nowait, notes, limits
     self.records = self.unpacked_bytes = self.vain_batches = self.headers = self.walked_bytes = MUCH
 
 
@@ -199,12 +194,6 @@ MUTANTS: Final = (
         "heartbeats-beside-unread-answers/mallory/1",
         "broker.network.small_answers.SMALL_ANSWERS",
         frozenset(),
-    ),
-    Mutant(
-        "answers-that-wait",
-        "slowly-read-names/mallory/1",
-        "broker.network.answer_turns.AnswerTurns.is_open",
-        _is_always_open,
     ),
     Mutant(
         "messages-that-wait",
