@@ -20,6 +20,7 @@ import grpc.aio
 
 from broker.connections.under_way import MESSAGE_MS
 from broker.grpc.errors import abort
+from broker.grpc.incoming.call_turns import CallTurns
 from broker.grpc.incoming.early_reads import read_at_once
 from broker.grpc.incoming.read_turns import ReadTurns
 from broker.grpc.incoming.request_decoder import RequestDecoders
@@ -82,6 +83,7 @@ def add_calls(
     """Serves these APIs. `read_unproven` reads what may come before its caller is known; `refuses` hears of callers
     that are refused."""
     turns = ReadTurns()
+    begins = CallTurns() if service.work is not None else None  # nodes wait behind no client
     handlers = {
         api.name: grpc.stream_unary_rpc_method_handler(
             _bounded(
@@ -89,6 +91,7 @@ def add_calls(
                 call,
                 service,
                 turns=turns,
+                begins=begins,
                 read=read_unproven if api.before_authentication else read_at_once,
                 refuses=refuses,
                 unread=unread,
@@ -140,6 +143,7 @@ def _bounded(
     service: Service,
     *,
     turns: ReadTurns,
+    begins: CallTurns | None,
     read: ReadUnproven,
     refuses: Refuses,
     unread: UnreadAnswers | None,
@@ -163,10 +167,13 @@ def _bounded(
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")
         service.delivered(caller, len(raw))
-        if decoder.may_decode(raw, party):
+        has_turn = begins is None or begins.begin(party)  # BEFORE its elements are counted, which takes longer
+        if has_turn and decoder.may_decode(raw, party):
             return decoder.decode(raw, party), memory.admit(party, len(raw))
         lease = memory.admit(party, len(raw), waits=True)
         try:
+            if begins is not None and not has_turn:
+                await begins.turn(party)
             return await decoder.decode_in_turn(raw, party), lease
         except BaseException:
             lease.release()

@@ -115,7 +115,11 @@ class H2Link:
         return stream
 
     def call_unread(self, path: str, message: bytes) -> None:
-        """A whole call. Its answer is read as far as the first windows reach, and no further."""
+        """A whole call, or none while as many are open as may be. Its answer is read as far as the first windows reach,
+        and no further."""
+        if self._h2.open_outbound_streams >= self._h2.remote_settings.max_concurrent_streams:
+            self.more(0, b"")
+            return
         stream, at = self.begin_message(path, len(message)), 0
         deadline = time.monotonic() + TIMEOUT_S
         while at < len(message):
@@ -130,9 +134,11 @@ class H2Link:
         self.sock.sendall(self._h2.data_to_send())
 
     def more(self, stream: int, block: bytes) -> int:
-        """Sends as much of the block as the node's window takes; returns how much that is."""
+        """Sends as much of the block as the node's window takes; returns how much that is. Takes in what has come."""
         try:
             self._hear()
+            if not block:
+                return 0
             size = min(self._h2.local_flow_control_window(stream), self._h2.max_outbound_frame_size, len(block))
             if size:
                 self._h2.send_data(stream, block[:size])

@@ -30,6 +30,10 @@ UNPLAYED: Final = {
     "test_a_party_that_has_taken_all_places_gives_way_to_others_until_all_have_as_many",
     "a frame above the limits": UNIT + "kafka/connection/test_hostile_ends.py::"
     "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
+    "calls of a party in one turn": UNIT + "grpc/test_turned_calls.py::"
+    "test_few_calls_of_a_party_are_decoded_in_one_turn_of_the_loop",
+    "elements that are counted before a turn": UNIT + "grpc/test_turned_calls.py::"
+    "test_a_message_that_might_be_large_waits_too_and_is_none",
     "turns at decoding": UNIT + "grpc/test_turned_calls.py::"
     "test_a_large_message_waits_for_its_turn_and_a_small_one_does_not",
     "tagged fields of a section": UNIT + "kafka_codec/test_malformed.py::"
