@@ -9,6 +9,7 @@ node or by its controller, raises, and the launcher (penstock/node.py) says why 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import os
@@ -82,6 +83,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     dynamic.listen(log.apply, *OF_NODES_LOG)
     reload = ConfigReload(config_path, dynamic)
     signal.signal(signal.SIGHUP, lambda *_: reload.now())  # until the loop runs
+    faulthandler.register(signal.SIGQUIT, file=sys.stderr)  # the stacks of all threads, as of a JVM
     limit_malloc_arenas()
     keep_freed_memory()
     raise_open_files_limit()

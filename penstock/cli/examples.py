@@ -64,6 +64,15 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "demo": ("penstock demo --max-mb 16 --no-spark",),
     "dev": ("penstock dev", "penstock dev --nodes 3 --secure", "penstock dev --nodes 3 --console"),
+    "debug bundle": (
+        "penstock debug bundle",
+        "penstock debug bundle --config /etc/penstock/1.toml --output node-1.tar.gz",
+        "penstock debug bundle --no-cluster --config /etc/penstock/1.toml --log /var/log/penstock.log",
+    ),
+    "debug show": (
+        "penstock debug show node-1.tar.gz",
+        "penstock debug show node-1.tar.gz cluster/health.json",
+    ),
     "elect-leaders": ("penstock elect-leaders orders payments:0,2", "penstock elect-leaders --all --dry-run"),
     "export": ("penstock export > cluster.toml", "penstock export --kind topics --kind acls"),
     "features describe": ("penstock features describe", "penstock features describe --json"),

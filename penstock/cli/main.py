@@ -23,6 +23,7 @@ from penstock.cli import (
     certs,
     cluster,
     configs,
+    debug,
     dev,
     elect_leaders,
     features,
@@ -80,6 +81,7 @@ app.add_typer(certs.app, name="certs", rich_help_panel=SECURITY)
 app.add_typer(node.app, name="node", rich_help_panel=NODE)
 app.add_typer(log.app, name="log", rich_help_panel=NODE)
 app.add_typer(metadata.app, name="metadata", rich_help_panel=NODE)
+app.add_typer(debug.app, name="debug", rich_help_panel=NODE)
 app.command("dev", rich_help_panel=TRY)(dev.dev)
 app.command("demo", rich_help_panel=TRY)(demo.demo)
 app.add_typer(bench.app, name="bench", rich_help_panel=TRY)
