@@ -191,6 +191,10 @@ HELD_BY = {
         GROUPS + "test_what_existing_groups_commit_is_bounded",
         GROUPS + "test_at_the_limit_members_go_on_leave_and_groups_and_offsets_are_deleted",
     ),
+    "patterns of a group that are matched with the names of all topics, after a failover or a change of rights": (
+        UNIT + "groups/consumer/test_regex.py::"
+        "test_after_a_load_many_patterns_are_matched_with_every_name_a_part_at_a_time",
+    ),
     "transactional ids": (
         TRANSACTIONS + "test_a_tenant_that_fills_its_share_with_ids_is_refused_and_a_second_principal_is_served",
         TRANSACTIONS + "test_open_transactions_of_a_tenant_are_bounded_by_its_share_and_others_go_on",

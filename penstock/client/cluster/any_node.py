@@ -23,6 +23,9 @@ SILENCE_MS = 500
 """A node that has not answered for this long may hang: another one is asked too. Far above a healthy answer, and far
 below the session time-out after which the cluster itself gives up a node."""
 
+ATTEMPT_MS_MIN = 100
+"""The time below which no further attempt is made."""
+
 T = TypeVar("T")
 
 
@@ -96,10 +99,11 @@ class AnyNode:
         return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
 
     async def _is_over(self, attempt: int, is_hinted: bool, deadline_ms: int) -> bool:
-        """Backs off once every node was asked; True at the deadline."""
+        """Backs off once every node was asked; True at the deadline, or when so little is left that one more attempt
+        would end without an answer, and hide the reason that the last one gave."""
         nodes = len(self._choice.candidates(self._live()))
         wait_ms = self._backoff.wait_ms(1 + attempt // nodes) if attempt >= nodes else 0
-        if self._clock.now_ms() + wait_ms >= deadline_ms:
+        if self._clock.now_ms() + wait_ms + ATTEMPT_MS_MIN >= deadline_ms:
             return True
         if wait_ms and not is_hinted:
             await asyncio.sleep(wait_ms / 1000)

@@ -102,7 +102,7 @@ def test_a_move_that_is_struck_at_a_rename_of_its_swap_loses_nothing(
     amount = at_call("rename", suffix, is_after=is_after, is_kill=is_kill)
     (plan,) = directed(
         *(Fault(0.5 + n / 10, Kind.STRIKE_CALL, 1 + n, 0, 3.0, amount) for n in range(3)),
-        operators=(OperatorPlan(Task.RELOCATE, "topic-0", 0.2),),
+        operators=(OperatorPlan(Task.RELOCATE, "topic-0", 0.3),),
         log_dirs=2,
         seconds=4.0,
         tellings=1,
