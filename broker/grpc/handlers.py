@@ -2,11 +2,11 @@
 
 The caller is judged BEFORE its message is read: gRPC reads a message whole, so a caller without the right would take
 memory by asking; and few calls of a connection are read at once (read_turns.py), each for MESSAGE_MS. None is read
-while its answer has no room, and one that has come meanwhile is not decoded before (turned_decoder.py). To gRPC a call
-is therefore a stream that sends one message, and has one answer; on the wire that is the same. Its bytes go through the
-decoder of its API (request_decoder.py) and count in memory until the call is answered; a refusal is a typed error. The
-loop's time that a call takes is counted: decoding, encoding and the work between them. A stream's behaviour reads,
-decodes, writes and counts by itself.
+while its answer has no room, and one that has come meanwhile is not decoded before (turned_decoder.py). Few calls of a
+party are decoded in a turn of the loop (call_turns.py). To gRPC a call is therefore a stream that sends one message,
+and has one answer; on the wire that is the same. Its bytes go through the decoder of its API (request_decoder.py) and
+count in memory until the call is answered; a refusal is a typed error. The loop's time that a call takes is counted:
+decoding, encoding and the work between them. A stream's behaviour reads, decodes, writes and counts by itself.
 """
 
 from __future__ import annotations

@@ -110,7 +110,10 @@ def _collect_node(collector: Collector, node: LocalNode) -> None:
 
     collector.take(f"{node.folder}/node.toml", lambda: node.config.read_text(encoding="utf-8", errors="replace"))
     collector.take(f"{node.folder}/files.txt", lambda: at.files_text(node))
-    pid = at.process_of(node)
+    try:
+        pid = collector.within(lambda: at.process_of(node))
+    except OSError:
+        pid = None
     if pid is None:
         collector.lack(f"{node.folder}/process.txt", "no process was seen that holds its log dirs")
     else:

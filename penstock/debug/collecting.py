@@ -11,14 +11,17 @@ import json
 import platform
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from penstock.debug.archive import FORMAT, INDEX, BundleWriter
 from penstock.debug.parts import BundlePart
 from penstock.debug.secrets import without_secrets
 from penstock.version import __version__
+
+T = TypeVar("T")
 
 AT_ONCE: Final = 3
 COMMAND: Final = (sys.executable, "-P", "-c", "from penstock.cli.main import main; main()")
@@ -37,7 +40,7 @@ class Collector:
         now_ms: Callable[[], int],
         command: Sequence[str] = COMMAND,
     ) -> None:
-        """`timeout_s` is that of each command, `command` what stands for `penstock`; `now_ms` is monotonic."""
+        """`timeout_s` is that of each part, `command` what stands for `penstock`; `now_ms` is monotonic."""
         self._command = command
         self._writer, self._timeout_s, self._now_ms = writer, timeout_s, now_ms
         self._began_ms = now_ms()
@@ -75,10 +78,31 @@ class Collector:
         failed = done.returncode and not text
         return text, _reason(said) or f"exit code {done.returncode}" if failed else "", done.returncode
 
+    def within(self, find: Callable[[], T]) -> T:
+        """The result of a look at this machine. TimeoutError if it does not end: a look at a disk that hangs cannot be
+        ended, and is left behind."""
+        ended: list[T | Exception] = []
+
+        def look() -> None:
+            try:
+                ended.append(find())
+            except Exception as error:
+                ended.append(error)
+
+        thread = threading.Thread(target=look, name="bundle-look", daemon=True)
+        thread.start()
+        thread.join(self._timeout_s)
+        if not ended:
+            raise TimeoutError(f"it did not end within {self._timeout_s:g} s")
+        (found,) = ended
+        if isinstance(found, Exception):
+            raise found
+        return found
+
     def take(self, path: str, find: Callable[[], str]) -> None:
         """Adds a text that is found here; an OSError or a ValueError is its reason."""
         try:
-            text, error = find(), ""
+            text, error = self.within(find), ""
         except (OSError, ValueError) as failed:
             text, error = "", str(failed) or type(failed).__name__
         self._add(path, text, error)

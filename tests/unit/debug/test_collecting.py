@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from itertools import count
 from pathlib import Path
 
@@ -48,6 +49,18 @@ def test_a_command_that_hangs_is_ended_and_what_it_printed_is_kept(tmp_path: Pat
     read, missing = bundle_of(tmp_path, hangs, "print('other')", timeout_s=1)
     assert read.files == {"a": b"so far\n", "b": b"other\n"}
     assert missing == ["a: it did not end within 1 s"]
+
+
+def test_a_look_at_a_disk_that_hangs_is_left_behind(tmp_path: Path) -> None:
+    hangs = threading.Event()
+    with BundleWriter(tmp_path / "b.tar.gz", "folder", 7) as writer:
+        collector = Collector(writer, 0.01, lambda: 0)
+        collector.take("one", lambda: str(hangs.wait(60)))
+        collector.take("two", lambda: "there")
+        collector.finish("", 5)
+    hangs.set()
+    assert read_bundle(tmp_path / "b.tar.gz").files.keys() <= {"two"}
+    assert collector.missing[0] == "one: it did not end within 0.01 s"
 
 
 def test_what_is_found_here_may_fail_too(tmp_path: Path) -> None:
