@@ -91,8 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock.node", description="Runs one Penstock node.")
     parser.add_argument("action", choices=[*NODE_ACTIONS, *LOG_ACTIONS, *METADATA_ACTIONS])
-    parser.add_argument("--config", default="", help="the node's configuration file")
+    parser.add_argument("--config", default="", help="the node's configuration file, or env:[FILE] with variables")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
+    parser.add_argument("--first-start", default="", help="start --cluster-id: begin or join; without it begin")
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
     parser.add_argument("--log-level", default="", help="start: goes before logger.level of the file, until a SIGHUP")
     parser.add_argument("--log-format", default="", help="start: the same, logger.format")
@@ -101,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--join", action="store_true", help="format: the voters are those of the metadata log")
     parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
     parser.add_argument(
-        "--add-scram", action="append", default=[], help="format: a user that a new cluster begins with"
+        "--add-scram", action="append", default=[], help="format, start: a user that a new cluster begins with"
     )
     parser.add_argument("--release-version", default="", help="format: a new cluster has the levels of that release")
     parser.add_argument("--feature", action="append", default=[], help="format: a new cluster's level, NAME=LEVEL")
@@ -139,7 +140,10 @@ def _run(options: argparse.Namespace) -> int:
         preflight = _loaded("broker.node.process.preflight")
         lost = preflight.parse_lost_log_dirs(options.lost_log_dirs)
         preflight.preflight(options.config)
-        if options.cluster_id:
+        if options.first_start:
+            first = importlib.import_module("broker.node.commands.first_start")
+            first.format_first(options.config, options.cluster_id, options.first_start, options.add_scram)
+        elif options.cluster_id:
             importlib.import_module("broker.node.commands.format").format_if_empty(options.config, options.cluster_id)
         server = _loaded("broker.node.server")
         return int(server.main(options.config, lost, options.log_level, options.log_format))

@@ -1,9 +1,9 @@
-"""The configuration of one node: a TOML file with Kafka's names in, one frozen NodeConfig out, or one ConfigError.
+"""The configuration of one node: from a TOML file with Kafka's names, or variables, to a NodeConfig or a ConfigError.
 
 Driven by the table in config_table.py: unknown keys (all in one error, each with the nearest known one), types, ranges
 and units are judged here; addresses in endpoint_texts.py; rules between keys in config_check.py; the file itself in
-config_file.py. Loading touches nothing on disk, and a message is one line that names file, key, value and remedy. The
-controller checks the configurations of topics.
+config_file.py, and variables in config_variables.py. Loading touches nothing on disk, and a message is one line that
+names file, key, value and remedy. The controller checks the configurations of topics.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ from typing import Any
 
 from broker.config.config_check import check_config
 from broker.config.config_file import config_values, read_config_file
+from broker.config.config_variables import (
+    file_of,
+    is_of_variables,
+    shown_source,
+    variable_values,
+    with_variable,
+)
 from broker.config.endpoint_texts import (
     check_inter_broker_name,
     parse_advertised,
@@ -68,20 +75,27 @@ _UNITS = {
 }
 
 
-def load_config(path: str) -> NodeConfig:
-    """The configuration in a file; ConfigError begins with the file's name."""
-    return parse_config_file(path, read_config_file(path))
+def load_config(source: str) -> NodeConfig:
+    """The configuration of a file, of variables, or of both, as `--config` names them; ConfigError begins with the
+    source."""
+    path = file_of(source)
+    return parse_config_file(source, read_config_file(path) if path else b"")
 
 
-def parse_config_file(path: str, data: bytes, *, looks_at_dirs: bool = True) -> NodeConfig:
-    """The configuration in a file with these bytes; likewise."""
-    values = config_values(path, data)
+def parse_config_file(
+    source: str, data: bytes, *, looks_at_dirs: bool = True, environ: Mapping[str, str] = os.environ
+) -> NodeConfig:
+    """The configuration of a file with these bytes, and of the variables that `source` asks for; likewise."""
+    values = config_values(file_of(source), data)
+    shown_as, variables = shown_source(source), dict[str, object]()
     try:
-        return parse_config(values, looks_at_dirs=looks_at_dirs)
+        if is_of_variables(source):
+            variables = variable_values(environ)
+        return parse_config(values | variables, looks_at_dirs=looks_at_dirs)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(f"{shown_as}: {with_variable(str(error), variables)}") from None
     except (ValueError, OSError) as error:  # no check above has thought of it; the reader of the file must be told
-        raise ConfigError(f"{path}: cannot be read ({' '.join(str(error).split())}); correct the file") from None
+        raise ConfigError(f"{shown_as}: cannot be read ({' '.join(str(error).split())}); correct the file") from None
 
 
 def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> NodeConfig:

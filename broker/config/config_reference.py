@@ -31,6 +31,13 @@ so. Dotted names and tables mean the same (`log.segment.bytes = 1` or, under `[l
 TOML list or one string with commas. A mistake is reported before any file is touched, in one line that names key, value
 and remedy.
 
+With `--config env:FILE` variables of the environment win over the file, and with `--config env:` there are variables
+alone. The variable of a key is `PENSTOCK_` and the key in capitals with underscores
+for dots: `PENSTOCK_NODE_ID` is `node.id`, `PENSTOCK_LISTENER_NAME_OUTSIDE_MAX_CONNECTIONS` is
+`listener.name.outside.max.connections`. Lists have commas; an empty variable counts as not set. A variable that is no
+key is refused, with the nearest name; those of clients (`PENSTOCK_BOOTSTRAP`, `PENSTOCK_TLS_CA`, …) and those that
+Kubernetes makes of a service named `penstock…` are not looked at. Without `env:` no variable counts.
+
 The column *changes* says how a key changes (KIP-226):
 
 - *restart*: in the file, and by a restart of the node.

@@ -119,7 +119,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "penstock node recover-quorum --config /etc/penstock/2.toml --from /var/lib/penstock/1/data --lost-voters 2,3"
         " --dry-run",
     ),
-    "node start": ("penstock node start --config /etc/penstock/1.toml --log-level info,broker.replication=debug",),
+    "node start": (
+        "penstock node start --config /etc/penstock/1.toml --log-level info,broker.replication=debug",
+        "penstock node start --config env: --cluster-id 7PC9ms0-Q_u3kKqQvVvr8A --first-start join",
+    ),
     "node uninstall": ("penstock node uninstall --config /etc/penstock/1.toml --dry-run",),
     "pipeline describe": ("penstock pipeline describe bronze",),
     "pipeline list": ("penstock pipeline list",),

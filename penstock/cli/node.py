@@ -15,7 +15,21 @@ from penstock.node import node_command
 
 app = typer.Typer(help="Format and run one node of a cluster.", no_args_is_help=True)
 
-ConfigFile = Annotated[str, typer.Option("--config", metavar="FILE", help="The node's configuration (TOML).")]
+ConfigFile = Annotated[
+    str,
+    typer.Option(
+        "--config",
+        envvar="PENSTOCK_CONFIG",
+        metavar="FILE",
+        help="The node's configuration (TOML). env:FILE adds the variables PENSTOCK_… to it, and env: has these alone.",
+    ),
+]
+ClusterId = Annotated[
+    str,
+    typer.Option(
+        envvar="PENSTOCK_CLUSTER_ID", help="The id of the cluster to join; without it a new id is made and printed."
+    ),
+]
 Standalone = Annotated[
     bool,
     typer.Option(
@@ -64,9 +78,7 @@ FirstFeatures = Annotated[
 @app.command("format")
 def format_node(
     config: ConfigFile,
-    cluster_id: Annotated[
-        str, typer.Option(help="The id of the cluster to join; without it a new id is made and printed.")
-    ] = "",
+    cluster_id: ClusterId = "",
     standalone: Standalone = False,
     initial_controllers: InitialControllers = None,
     join: Join = False,
@@ -141,6 +153,32 @@ def start(
             " replicas are fetched anew. A partition whose only in-sync replica was there stays offline.",
         ),
     ] = "",
+    cluster_id: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_CLUSTER_ID",
+            help="Format the log dirs for this cluster first, where none is formatted. Others must be of this cluster.",
+        ),
+    ] = "",
+    first_start: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_FIRST_START",
+            metavar="begin|join",
+            help="With --cluster-id, on empty log dirs: join the cluster, as a new voter or one that has forgotten, or"
+            " begin it as its only voter. Give begin to one controller, for its first start alone.",
+            show_default="join",
+        ),
+    ] = "",
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-scram",
+            envvar="PENSTOCK_ADD_SCRAM",
+            metavar="MECHANISM=[name=NAME,…]",
+            help="With --first-start begin: a user that the cluster begins with, as for `penstock node format`.",
+        ),
+    ] = None,
     log_level: Annotated[
         str,
         typer.Option(
@@ -154,8 +192,14 @@ def start(
     ] = "",
 ) -> None:
     """Run a node until SIGTERM or Ctrl-C. SIGHUP takes the log's levels and form from the file again."""
+    if cluster_id:
+        first_start = first_start or "join"
+    elif first_start:
+        raise typer.BadParameter("it is for a start with --cluster-id; give both", param_hint="--first-start")
     given = {"--lost-log-dirs": lost_log_dirs, "--log-level": log_level, "--log-format": log_format}
+    given |= {"--cluster-id": cluster_id, "--first-start": first_start}
     options = [part for name, value in given.items() if value for part in (name, value)]
+    options += [word for user in add_scram or () for word in ("--add-scram", user)] if cluster_id else []
     _become(node_command("start", "--config", config, *options))
 
 

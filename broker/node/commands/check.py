@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from broker.authentication.tokens.own_tokens import own_tokens, token_warnings
 from broker.config.config import load_config
 from broker.config.config_check import rack_warnings
+from broker.config.config_variables import shown_source
 from broker.config.exposed_listeners import exposed_listeners
 from broker.config.idle_keys import security_warnings
 from broker.config.listener_facts import listener_lines
@@ -70,7 +71,7 @@ def main(config_path: str, as_json: bool = False) -> int:
         sys.stdout.write(f"{line}\n")
     for warning in warnings:
         sys.stdout.write(f"warning: {one_line(warning)}\n")
-    sys.stdout.write(f"{config_path}: node {config.node_id} {state}; {_count(len(warnings))}\n")
+    sys.stdout.write(f"{shown_source(config_path)}: node {config.node_id} {state}; {_count(len(warnings))}\n")
     return 0
 
 

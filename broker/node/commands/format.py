@@ -153,11 +153,15 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
     config = load_config(config_path)
     fs = OsFileSystem()
     found = formatted_dirs(config, fs)
-    formatted = [(path, properties) for path, properties in found.items() if properties is not None]
-    if not formatted:
+    if not any(found.values()):
         format_node(config, cluster_id, fs, system_ids(), levels=levels_to_begin_with(config, NO_LEVEL_OPTIONS))
-    for directory, properties in formatted:
-        if properties.cluster_id != cluster_id:
+    require_cluster(found, cluster_id)
+
+
+def require_cluster(found: Mapping[str, MetaProperties | None], cluster_id: str) -> None:
+    """MetaPropertiesError for a formatted dir of another cluster than that of the start."""
+    for directory, properties in found.items():
+        if properties is not None and properties.cluster_id != cluster_id:
             raise MetaPropertiesError(
                 f"{directory} is formatted for cluster {properties.cluster_id}, but this start is for {cluster_id}:"
                 " leave --cluster-id out, or give a directory of that cluster"

@@ -20,6 +20,7 @@ from typing import Final
 
 from broker.config.config import parse_config, parse_config_file
 from broker.config.config_file import config_values, read_config_file
+from broker.config.config_variables import is_of_variables
 from broker.config.keys.security_keys import (
     ALLOW_PLAINTEXT_NODES,
     AUTHORIZATION,
@@ -67,6 +68,11 @@ def main(
     """The command; ConfigError or MetaPropertiesError where it is refused."""
     if rejoin:
         raise ConfigError("--secure is for a new node, and --rejoin for one that the cluster knows; leave one out")
+    if is_of_variables(config_path):
+        raise ConfigError(
+            "--secure writes keys into the configuration file, and `env:` asks for variables; give --config FILE, or"
+            " set the variables of security by hand and make the files with `penstock certs`"
+        )
     secured = Secured(Path(ca or DEFAULT_CA).absolute())
     data = read_config_file(config_path)
     given = config_values(config_path, data)

@@ -15,6 +15,7 @@ import logging
 
 from broker.config.config import load_config, parse_config_file
 from broker.config.config_file import FILE_BYTES_MAX, unreadable
+from broker.config.config_variables import file_of, shown_source
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from penstock.errors import ConfigError
@@ -27,9 +28,10 @@ class ConfigReload:
     """Reads the configuration file again. There is one per process."""
 
     def __init__(self, path: str, dynamic: DynamicBrokerConfig) -> None:
+        """`path`: as `--config` names it, which may ask for variables too."""
         self.dynamic = dynamic
         self.is_reading = False
-        self._path = path
+        self._path, self._shown = path, shown_source(path)
         self._asked = asyncio.Event()
 
     def now(self) -> None:
@@ -39,7 +41,7 @@ class ConfigReload:
         except ConfigError as error:
             self._refuse(str(error))
         except Exception as error:  # as in `serve`
-            self._refuse(f"{self._path}: {_unexpected(error)}")
+            self._refuse(f"{self._shown}: {_unexpected(error)}")
         else:
             self._take(found)
 
@@ -57,17 +59,20 @@ class ConfigReload:
             except ConfigError as error:
                 self._refuse(str(error))
             except Exception as error:  # a mistake of ours: the next file must be taken all the same
-                self._refuse(f"{self._path}: {_unexpected(error)}")
+                self._refuse(f"{self._shown}: {_unexpected(error)}")
             else:
                 self._take(found)
 
     async def _read(self, files: AsyncFiles) -> bytes:
+        path = file_of(self._path)
+        if not path:  # variables stay as they are while the process runs
+            return b""
         self.is_reading = True
         try:
-            data = await files.read_start(self._path, FILE_BYTES_MAX + 1)
+            data = await files.read_start(path, FILE_BYTES_MAX + 1)
         except OSError as error:
             self.is_reading = False
-            raise unreadable(self._path, error) from None
+            raise unreadable(path, error) from None
         self.is_reading = False  # and stays True where the wait was cancelled: a thread still waits for the disk
         return data
 
@@ -75,14 +80,14 @@ class ConfigReload:
         try:
             changed = self.dynamic.file_changed(found)
         except ConfigError as error:
-            self._refuse(f"{self._path}: {error}")
+            self._refuse(f"{self._shown}: {error}")
             return
         except Exception as error:  # a part that must not raise did; nobody knows which parts were told before
-            _log.error("SIGHUP: %s was applied only in part: %s; restart the node", self._path, _unexpected(error))
+            _log.error("SIGHUP: %s was applied only in part: %s; restart the node", self._shown, _unexpected(error))
             return
         shadowed = [key for key in changed if self.dynamic.is_set_in_metadata(key)]
         if not changed:
-            _log.info("SIGHUP: nothing has changed in %s", self._path)
+            _log.info("SIGHUP: nothing has changed in %s", self._shown)
         if shadowed:
             _log.warning("%s: the metadata has another value, which stays in force", ", ".join(shadowed))
 

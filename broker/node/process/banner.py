@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker.config.config_digest import settings_digest
+from broker.config.config_variables import shown_source
 from broker.config.listener_facts import listener_facts, metrics_facts
 from broker.config.node_config import NodeConfig
 from metadata.listeners import CONTROLLER_LISTENER
@@ -14,7 +15,7 @@ def banner(config: NodeConfig, config_path: str, version: str, runtime: str, pid
     """One fact a line; `runtime` is the interpreter and the system."""
     yield f"penstock {version}: node {config.node_id} ({', '.join(sorted(config.roles))}) starts; pid {pid}, {runtime}"
     given = len(config.given)
-    yield f"configuration {config_path}: {given} keys given, settings digest {settings_digest(config)}"
+    yield f"configuration {shown_source(config_path)}: {given} keys given, settings digest {settings_digest(config)}"
     log_dirs = ", ".join(config.log_dirs)
     yield f"log dirs {log_dirs}; the metadata log is in {config.metadata_log_dir}; flush.policy {config.flush_policy}"
     for name, endpoint in sorted(config.listeners.items()):

@@ -115,6 +115,25 @@ def test_node_start_becomes_the_node_and_passes_on_its_exit_code(tmp_path: Path)
     assert result.stderr.count(b"\n") == 1 and b"no such configuration file" in result.stderr
 
 
+def test_a_node_without_a_file_is_checked_by_its_variables() -> None:
+    result = process("node", "check", "--config", "env:")
+    assert result.returncode == 2
+    assert (
+        result.stderr.startswith(b"penstock: the environment: node.id is not set") and result.stderr.count(b"\n") == 1
+    )
+
+
+def test_how_a_first_start_begins_needs_the_cluster_it_is_for() -> None:
+    result = process("node", "start", "--config", "env:", "--first-start", "begin")
+    assert result.returncode == 2 and b"--first-start: it is for a start with --cluster-id" in result.stderr
+
+
+def test_a_first_start_is_a_word_that_the_node_knows(tmp_path: Path) -> None:
+    words = ("--cluster-id", "7PC9ms0-Q_u3kKqQvVvr8A", "--first-start", "now")
+    result = process("node", "start", "--config", str(tmp_path / "missing.toml"), *words)
+    assert result.returncode == 2 and b"missing.toml: no such configuration file" in result.stderr
+
+
 def test_dev_in_a_place_that_cannot_be_written_exits_2_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = process("dev", "--data", str(tmp_path / "file" / "data"))

@@ -289,6 +289,11 @@ def test_a_node_that_rejoins_is_not_new(machine: Machine) -> None:
         machine.format(rejoin=True)
 
 
+def test_variables_are_no_file_to_write_keys_into(machine: Machine) -> None:
+    with pytest.raises(ConfigError, match="--secure writes keys into the configuration file"):
+        secure.main(f"env:{machine.config}", "", False, (), str(machine.ca))
+
+
 def test_a_file_that_is_not_the_nodes_to_write_has_its_lines_printed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from broker.config.config import parse_config_file
+from broker.config.config_variables import variable_of
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.node.configuration.config_reload import ConfigReload
@@ -246,3 +247,31 @@ def test_before_the_loop_runs_the_file_is_read_on_the_spot(tmp_path: object, cap
     reload.now()
     assert dynamic.current.log_retention_ms == dynamic.file.log_retention_ms == 6
     assert caplog.messages[0].startswith(f"{SAYS}{path}: no such configuration file")
+
+
+CHANGED = "the file, read again, changes the configuration: log.retention.ms = 6 (was 604800000)"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"), [("env:", "SIGHUP: nothing has changed in the environment"), (f"env:{PATH}", CHANGED)]
+)
+def test_variables_hold_over_a_file_that_is_read_again(
+    source: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = parse_config_file(PATH, GOOD.replace("retention.ms", "retention.bytes").encode()).given
+    for key, value in given.items():
+        monkeypatch.setenv(variable_of(key), str(value))
+
+    async def story() -> None:
+        stage = Stage()
+        stage.write("log.retention.ms = 6\nlog.retention.bytes = 1\n")
+        reload = ConfigReload(source, DynamicBrokerConfig(parse_config_file("env:", b"")))
+        serving = asyncio.create_task(reload.serve(stage.files))
+        reload.ask()
+        await asyncio.sleep(1)
+        for task in (serving, stage.serving):
+            task.cancel()
+
+    caplog.set_level(logging.INFO)
+    run_virtual(story())
+    assert caplog.messages == [said]
