@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("action", choices=[*NODE_ACTIONS, *LOG_ACTIONS, *METADATA_ACTIONS])
     parser.add_argument("--config", default="", help="the node's configuration file, or env:[FILE] with variables")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
-    parser.add_argument("--first-start", default="", help="start --cluster-id: begin or join; without it begin")
+    parser.add_argument("--first-start", default="", help="start --cluster-id: begin, join, together; else begin")
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
     parser.add_argument("--log-level", default="", help="start: goes before logger.level of the file, until a SIGHUP")
     parser.add_argument("--log-format", default="", help="start: the same, logger.format")
@@ -140,13 +140,16 @@ def _run(options: argparse.Namespace) -> int:
         preflight = _loaded("broker.node.process.preflight")
         lost = preflight.parse_lost_log_dirs(options.lost_log_dirs)
         preflight.preflight(options.config)
+        together = False
         if options.first_start:
             first = importlib.import_module("broker.node.commands.first_start")
+            together = options.first_start == first.TOGETHER
             first.format_first(options.config, options.cluster_id, options.first_start, options.add_scram)
         elif options.cluster_id:
             importlib.import_module("broker.node.commands.format").format_if_empty(options.config, options.cluster_id)
         server = _loaded("broker.node.server")
-        return int(server.main(options.config, lost, options.log_level, options.log_format))
+        levels = (options.log_level, options.log_format)
+        return int(server.main(options.config, lost, *levels, begins_together=together))
     return _format(options)
 
 

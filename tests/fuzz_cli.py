@@ -113,6 +113,7 @@ class Place:
             ("brokers", "cordon"): ["77"],
             ("brokers", "uncordon"): ["77"],
             ("brokers", "unregister"): ["77"],
+            ("brokers", "wait"): ["0", "--timeout", "0"],
             ("apply",): [str(self.directory / "none.toml")],
             ("export",): ["--kind", "quotas"],
             ("elect-leaders",): [TOPIC],

@@ -87,7 +87,8 @@ class DynamicBrokerConfig:
             )
         if remedies:
             raise ConfigError("; ".join(remedies))
-        self.file = replace(file, lost_log_dirs=self.file.lost_log_dirs)
+        old = self.file
+        self.file = replace(file, lost_log_dirs=old.lost_log_dirs, begins_together=old.begins_together)
         self._renew("the file, read again,")
         return changed
 

@@ -199,6 +199,8 @@ class NodeConfig:
     """The keys that the file gives, by Kafka's names; every other key has its default."""
     lost_log_dirs: tuple[str, ...] = ()
     """Not from the file but from the command line of one start: directory ids that the operator has given up."""
+    begins_together: bool = False
+    """Not from the file either: all controllers start alike, and the first bootstrap server begins the cluster."""
 
     @property
     def roles(self) -> frozenset[str]:

@@ -1,8 +1,9 @@
-"""The pages for operators at `metrics.listener`: `/metrics`, `/livez`, `/readyz`.
+"""The pages for operators at `metrics.listener`: `/metrics`, `/livez`, `/readyz`, `/syncz`.
 
-They are there from before the logs open until the process ends. Each of `/livez` and `/readyz` answers 200 or 503 and
-one line of JSON for each condition. `/livez`: is a restart of no use? It fails only when the event loop has stood still
-for `STILL_MS_MAX`. `/readyz`: what does this node lack before it may serve?
+They are there from before the logs open until the process ends. Each but `/metrics` answers 200 or 503 and one line of
+JSON for each condition. `/livez`: is a restart of no use? It fails only when the event loop has stood still for
+`STILL_MS_MAX`. `/readyz`: what does this node lack before it may serve? `/syncz`: and before another node may stop
+(sync_checks.py)?
 
 A broker is ready while the controller lets it serve (the same as SERVING of gRPC's health service, and as READY=1 to
 systemd at a start). A node that is only a controller is ready while the quorum has a leader. The other lines say how
@@ -27,8 +28,10 @@ from broker.metrics.exposition import process_registry, serve_pages
 from broker.metrics.metrics import Reading, Readings
 from broker.metrics.page_server import Page
 from broker.node.node import Node
+from broker.node.sync_checks import replicas_missing, vote_missing
 from broker.tls.material import Certificates
 from broker.tls.ssl_contexts import ServerContexts
+from metadata.image import MetadataImage
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.lazy_dataclass import dataclass
 from penstock.types import NO_EPOCH
@@ -118,6 +121,7 @@ class OperatorPages:
         self._node: Node | None = None
         self._beat_ms: int | None = None
         self._stops = False
+        self._seen: tuple[MetadataImage | None, str] = (None, "")
         self.registry = process_registry()
         self.registry.register(Readings(self._readings))
 
@@ -129,7 +133,8 @@ class OperatorPages:
             return lambda: None
         own = certificates.of(METRICS_LISTENER)
         contexts = None if own is None else ServerContexts(own)
-        return serve_pages(endpoint, self.registry, {"/livez": self.live, "/readyz": self.ready}, contexts)
+        pages = {"/livez": self.live, "/readyz": self.ready, "/syncz": self.in_sync}
+        return serve_pages(endpoint, self.registry, pages, contexts)
 
     # -- what the process tells ----------------------------------------------------------------------------------------
 
@@ -163,6 +168,10 @@ class OperatorPages:
         """`/readyz`."""
         return _page(self._checks())
 
+    def in_sync(self) -> Page:
+        """`/syncz`."""
+        return _page([*self._checks(), *self._sync_checks()])
+
     def first_missing(self) -> str:
         """The first condition of `/readyz` that does not hold, which names the cause; "" when all hold."""
         return next((check.missing for check in self._checks() if not check.ok), "")
@@ -175,6 +184,25 @@ class OperatorPages:
             return [Check("logs", self._logs_to_open() or "the log dirs are being opened")]
         status = node.broker.lifecycle.statistics() if node.broker is not None else None
         return checks(self._config, node.raft.voters, node.leader_id, node.loader.image.offset, status)
+
+    def _sync_checks(self) -> Iterator[Check]:
+        """The checks that `/syncz` adds; none until the logs are open."""
+        node, config = self._node, self._config
+        if node is None or self._stops:
+            return
+        if config.controller_quorum_auto_join_enable and config.is_controller:
+            directory_id = node.log_manager.directory_id(config.metadata_log_dir)
+            yield Check("vote", vote_missing(node.raft.voters, config.node_id, directory_id))
+        if node.broker is not None:
+            yield Check("replicas", self._replicas_missing(node.loader.image))
+
+    def _replicas_missing(self, image: MetadataImage) -> str:
+        """Looked for once in each image: it may have 100,000 partitions."""
+        seen, missing = self._seen
+        if seen is not image:
+            missing = replicas_missing(image, self._config.node_id)
+            self._seen = (image, missing)
+        return missing
 
     def _logs_to_open(self) -> str:
         remaining = (progress.remaining_text() for progress in self._opening.values() if progress.remaining)

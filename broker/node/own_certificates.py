@@ -6,6 +6,7 @@ node runs (broker/tls/certificates.py).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,8 +38,10 @@ def certificate_warnings(config: NodeConfig, found: NodeCertificates | None) -> 
         return
     yield from found.warnings()
     for path in sorted({config.tls(name).keystore for name in config.tls_listeners}):
-        mode = Path(path).stat().st_mode & 0o777
-        if mode & 0o077:
+        status = Path(path).stat()
+        mode = status.st_mode & 0o777
+        # A Secret that Kubernetes mounts is root's, and the node reads it by its group: it cannot have mode 600.
+        if mode & (0o077 if status.st_uid == os.geteuid() else 0o007):
             yield f"{path}: not only its owner may read this private key (mode {mode:o}); make the mode 600"
 
 

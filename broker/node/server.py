@@ -74,9 +74,16 @@ STATUS_SECONDS = 5
 """How old the line in `systemctl status` may be."""
 
 
-def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str = "", log_format: str = "") -> int:
+def main(
+    config_path: str,
+    lost_log_dirs: tuple[str, ...] = (),
+    log_level: str = "",
+    log_format: str = "",
+    *,
+    begins_together: bool = False,
+) -> int:
     """Run the node of this configuration file; blocks until it has stopped. What is given goes before the file."""
-    config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
+    config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs, begins_together=begins_together)
     config = with_log_options(config, log_level, log_format)
     dynamic = DynamicBrokerConfig(config)
     log = NodeLog(sys.stderr, config)

@@ -1,13 +1,15 @@
-"""`penstock brokers list|cordon|uncordon|drain|unregister`: shows the registered brokers, keeps new replicas off some,
-takes everything off one, and forgets one.
+"""`penstock brokers list|wait|cordon|uncordon|drain|unregister`: shows the registered brokers, waits until some serve,
+keeps new replicas off some, takes everything off one, and forgets one.
 
-Exit code 1 if a partition was refused, or the broker still has replicas in the end. Not here: the plan
-(penstock/balance/), how a broker is drained (penstock/cli/moves/draining.py), and what is allowed (the controller).
+Exit code 1 if a partition was refused, the broker still has replicas in the end, or one does not serve in time. Not
+here: the plan (penstock/balance/), how a broker is drained (penstock/cli/moves/draining.py), and what is allowed (the
+controller).
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,12 +28,12 @@ from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, print_rows, say
 from penstock.cli.patience.watch import patient_admin
-from penstock.errors import BrokerIdNotRegisteredError, ConfigError
+from penstock.errors import BrokerIdNotRegisteredError, ConfigError, PenstockError
 from penstock.written.numbers import INT32_MAX
 
 if TYPE_CHECKING:
     from penstock.balance.cluster import ClusterState
-    from penstock.client.admin.admin_types import BrokerDescription
+    from penstock.client.admin.admin_types import BrokerDescription, BrokerInfo
     from penstock.types import TopicPartition
 
 Brokers = Annotated[list[int], typer.Argument(metavar="ID...", min=0, max=INT32_MAX, help="The brokers' ids.")]
@@ -39,11 +41,17 @@ LogDirs = Annotated[
     list[str] | None,
     typer.Option("--log-dir", metavar="DIR", help="Only this log dir of the broker; may be repeated."),
 ]
+POLL_SECONDS = 0.5
+SAY_SECONDS = 10.0
 COLUMNS = ("broker", "address", "rack", "state", "replicas", "leaders", "cordoned")
 
 app = typer.Typer(
     help="Brokers: show them, take everything off one, and forget one that is gone for good.", no_args_is_help=True
 )
+
+
+class NotInServiceError(PenstockError):
+    """A broker was waited for and does not serve."""
 
 
 @app.callback()
@@ -149,6 +157,43 @@ def list_brokers(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fal
         found = admin.describe_brokers()
     rows = [_row(described) for described in found]
     _print(rows, as_json)
+
+
+@app.command("wait")
+def wait_for_brokers(
+    broker_ids: Brokers,
+    timeout: Annotated[
+        int, typer.Option(metavar="SECONDS", min=0, max=INT32_MAX, help="Fail if one is not in service by then.")
+    ] = 600,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Wait until brokers are registered and in service; a script goes on with new ones then.
+
+    Exit code 1 if one is not in time; the error says which, and whether it is registered.
+    """
+    began, said_at = time.monotonic(), time.monotonic()
+    with patient_admin(bootstrap) as admin:
+        while missing := _not_in_service({one.node_id: one for one in admin.describe_cluster().brokers}, broker_ids):
+            now = time.monotonic()
+            if now - began >= timeout:
+                raise NotInServiceError(
+                    f"{missing} after {timeout} s; the node's log says why, `penstock cluster health` what is wrong"
+                )
+            if now - said_at >= SAY_SECONDS:
+                said_at = now
+                note(f"waiting: {missing}")
+            time.sleep(POLL_SECONDS)
+    if as_json:
+        print_json({"brokers": broker_ids, "in_service": True})
+    else:
+        say(f"in service: {', '.join(map(str, broker_ids))}")
+
+
+def _not_in_service(found: Mapping[int, BrokerInfo], broker_ids: Sequence[int]) -> str:
+    """The brokers that do not serve, with what they lack; "" where all do."""
+    lacks = {one: "is fenced" if one in found else "is not registered" for one in broker_ids}
+    return ", ".join(f"broker {one} {what}" for one, what in lacks.items() if one not in found or found[one].fenced)
 
 
 @app.command()

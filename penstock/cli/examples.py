@@ -36,6 +36,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers list": ("penstock brokers list",),
     "brokers uncordon": ("penstock brokers uncordon 4",),
     "brokers unregister": ("penstock brokers unregister 4 5",),
+    "brokers wait": ("penstock brokers wait 4 5 --timeout 300",),
     "certs client": ("penstock certs client anna",),
     "certs init": ("penstock certs init --dir certs",),
     "certs node": ("penstock certs node 1 --host node-1.example --host 10.0.0.1",),

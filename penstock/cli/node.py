@@ -164,9 +164,11 @@ def start(
         str,
         typer.Option(
             envvar="PENSTOCK_FIRST_START",
-            metavar="begin|join",
+            metavar="begin|join|together",
             help="With --cluster-id, on empty log dirs: join the cluster, as a new voter or one that has forgotten, or"
-            " begin it as its only voter. Give begin to one controller, for its first start alone.",
+            " begin it as its only voter. Give begin to one controller, for its first start alone. Give together to all"
+            " nodes, for ever: the first of controller.quorum.bootstrap.servers begins, once each other one has said"
+            " that it knows no quorum; the others join.",
             show_default="join",
         ),
     ] = "",
@@ -176,7 +178,7 @@ def start(
             "--add-scram",
             envvar="PENSTOCK_ADD_SCRAM",
             metavar="MECHANISM=[name=NAME,…]",
-            help="With --first-start begin: a user that the cluster begins with, as for `penstock node format`.",
+            help="With --first-start begin or together: a user that the cluster begins with, as for `node format`.",
         ),
     ] = None,
     log_level: Annotated[

@@ -115,6 +115,8 @@ class MemoryCluster:
         """By node: the directory ids of disks that are gone for good."""
         self.is_dynamic = False
         """The nodes name no voters: they find the quorum by bootstrap servers, which are all of them."""
+        self.begins_together = False
+        """The nodes are started by `--first-start together`."""
         self.outside: frozenset[int] = frozenset()
         """The nodes that have a listener OUTSIDE besides, which they advertise under another address than they have."""
         self.clocks: dict[int, MachineTime] = {}
@@ -137,7 +139,8 @@ class MemoryCluster:
         if index in self.outside:
             values["listeners"] = [*cast(list[str], values["listeners"]), f"OUTSIDE://127.0.0.1:{9_700 + index}"]
             values["advertised.listeners"] = [f"OUTSIDE://node-{index}.outside:9093"]
-        return replace(parse_config(values), lost_log_dirs=self.given_up_dirs.get(index, ()))
+        given_up = self.given_up_dirs.get(index, ())
+        return replace(parse_config(values), lost_log_dirs=given_up, begins_together=self.begins_together)
 
     def environment(self, index: int) -> Environment:
         """Makes the environment of a process of this node that starts now."""

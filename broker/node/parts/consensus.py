@@ -16,7 +16,7 @@ from broker.quorum.bootstrap_users import read_bootstrap_users
 from broker.quorum.cluster_guard import ClusterGuard, Configured
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.features.bootstrap_levels import read_bootstrap_levels
-from broker.quorum.first_voters import beginning_of
+from broker.quorum.first_voters import beginning_of, write_first_voters
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX, MetadataLog, QuorumStateFile, nothing_to_note
 from broker.quorum.metadata_log_opening import open_metadata_log
@@ -34,7 +34,8 @@ from metadata.listeners import CONTROLLER_LISTENER
 from penstock.types import Endpoint
 from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
-from raft.voters import VoterSet
+from raft.driver.protocols import QuorumTransport
+from raft.voters import NO_VOTERS, VoterSet
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
@@ -108,8 +109,25 @@ def make_raft(
         executor=executor,
         on_fatal=on_fatal,
     )
-    others = OtherQuorums(guard, addresses.servers, cluster_id, config.node_id, directory_id)
-    return raft, snapshotter, others if begins_alone else None
+    others = _other_quorums(config, addresses, guard, cluster_id, directory_id, fs) if begins_alone else None
+    return raft, snapshotter, others
+
+
+def _other_quorums(
+    config: NodeConfig,
+    addresses: QuorumAddresses,
+    transport: QuorumTransport,
+    cluster_id: str,
+    directory_id: str,
+    fs: FileSystem,
+) -> OtherQuorums:
+    """The question to the other servers before this node begins a quorum."""
+    if not config.begins_together:
+        return OtherQuorums(transport, addresses.servers, cluster_id, config.node_id, directory_id)
+    own = _own_addresses(config)
+    others = {server: at for server, at in addresses.servers.items() if at not in own}
+    join = partial(write_first_voters, fs, config.metadata_log_dir, NO_VOTERS)
+    return OtherQuorums(transport, others, cluster_id, config.node_id, directory_id, join)
 
 
 def _own_state(

@@ -6,15 +6,18 @@ server of `controller.quorum.bootstrap.servers` once, before its first epoch, by
 that has been in any epoch knows a quorum, and the start is refused. A server that does not answer in time is taken for
 one that is not there, because the first node of a cluster starts alone.
 
-Two that begin in the same moment find no quorum at each other, and make two. Not here: servers of another cluster
-(cluster_guard.py), and how a quorum begins (broker/node/commands/initial_controllers.py).
+Two that begin in the same moment find no quorum at each other, and make two. Nor is a silent server a proof: a whole
+cluster may start again while this disk is new. So a controller whose disk was formatted by `--first-start together`
+begins only once every other server has answered that it knows no quorum; where one does, this disk becomes one that
+joins. Not here: servers of another cluster (cluster_guard.py), and how a quorum begins
+(broker/node/commands/initial_controllers.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from penstock.errors import ApiError, InconsistentClusterIdError, MetaPropertiesError
@@ -29,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 ANSWER_MS: Final = 2_000
 """A server that runs answers within this time; so long the first start of an only voter waits for one that hangs."""
+AGAIN_MS: Final = 1_000
+"""The pause before servers that were silent are asked again."""
 
 
 def is_only_beginner(first: VoterSet, node_id: int, stored: ElectionState | None, log_end_offset: int) -> bool:
@@ -46,13 +51,31 @@ class OtherQuorums:
     cluster_id: str
     node_id: int
     directory_id: str
+    join_instead: Callable[[], None] | None = None
+    """Makes this disk one that joins. With it, a server that is silent is asked again until it answers."""
 
     async def require_none(self) -> None:
-        """Returns once each server has answered, or its time is up; MetaPropertiesError if one knows a quorum."""
-        answers = await asyncio.gather(*(self._ask(server) for server in self.servers))
-        for server, answer in zip(self.servers, answers, strict=True):
+        """Returns once each server has answered, or, without `join_instead`, its time is up; MetaPropertiesError if one
+        knows a quorum."""
+        left = tuple(self.servers)
+        while left:
+            left = await self._ask_each(left)
+            if self.join_instead is None:
+                return
+            if left:
+                silent = ", ".join(str(self.servers[server]) for server in left)
+                _log.warning("before this controller begins the cluster, each of these must answer: %s", silent)
+                await asyncio.sleep(AGAIN_MS / 1000)
+
+    async def _ask_each(self, servers: Sequence[int]) -> tuple[int, ...]:
+        """The servers that have not answered; MetaPropertiesError."""
+        answers = await asyncio.gather(*map(self._ask, servers))
+        for server, answer in zip(servers, answers, strict=True):
             if answer is not None and answer.leader_epoch > 0:
+                if self.join_instead is not None:
+                    self.join_instead()  # BEFORE the refusal, so that the next start joins
                 raise MetaPropertiesError(self._refusal(self.servers[server], answer))
+        return tuple(server for server, answer in zip(servers, answers, strict=True) if answer is None)
 
     async def _ask(self, server: int) -> FetchMetadataResponse | None:
         request = FetchMetadataRequest(
@@ -69,9 +92,13 @@ class OtherQuorums:
 
     def _refusal(self, at: Endpoint, answer: FetchMetadataResponse) -> str:
         led = f", led by controller {answer.leader_id}" if answer.leader_id != NO_LEADER else ""
+        known = f"cluster {self.cluster_id} has a quorum already: {at} knows its epoch {answer.leader_epoch}{led}. This"
+        if self.join_instead is not None:
+            return (
+                f"{known} controller's log dirs are new, so it has not begun a second one, and joins it: start it again"
+            )
         return (
-            f"cluster {self.cluster_id} has a quorum already: {at} knows its epoch {answer.leader_epoch}{led}. This"
-            f" controller is formatted as the only voter and would begin a second one. Empty its log dirs, and format"
-            " them with --join; or, if that quorum is given up, take its addresses out of"
+            f"{known} controller is formatted as the only voter and would begin a second one. Empty its log dirs, and"
+            " format them with --join; or, if that quorum is given up, take its addresses out of"
             " controller.quorum.bootstrap.servers for this start"
         )

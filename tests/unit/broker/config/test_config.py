@@ -48,6 +48,7 @@ def refusal(**changes: object) -> str:
 def test_every_key_of_the_table_is_an_attribute_and_nothing_else_is() -> None:
     attributes = {field.name for field in dataclasses.fields(NodeConfig)}
     assert {key.attribute for key in KEYS.values()} == attributes - {
+        "begins_together",
         "given",
         "listener_limits",
         "listener_security",

@@ -1,4 +1,4 @@
-"""The answers of /livez and /readyz while a node opens its logs, waits for its quorum, serves, stands still and
+"""The answers of /livez, /readyz and /syncz while a node opens its logs, waits for its quorum, serves, stands still and
 stops."""
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from broker.metrics.page_server import Page
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from broker.node.operator_pages import STILL_MS_MAX, Check, OperatorPages, checks
+from penstock import AsyncAdmin
 from penstock.clock import ManualClock
 from raft.voters import NO_VOTERS
 from storage.log_dirs.log_manager_config import LoadProgress
-from tests.support.memory_cluster import MemoryCluster, run_in_memory
+from tests.support.memory_cluster import MemoryCluster, in_service, run_in_memory
 from tests.support.voters import voters_at
 
 
@@ -114,3 +115,50 @@ def test_a_controller_alone_is_ready_with_a_leader() -> None:
         assert missing.endswith("one of these must run: 127.0.0.1:9292, 127.0.0.1:9293, 127.0.0.1:9294")
 
     run_in_memory(4, story, nodes=3)
+
+
+def test_a_broker_is_in_sync_again_only_when_its_replicas_are() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format()
+        await cluster.start()
+        async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
+            await admin.create_topic("orders", 2, replication_factor=3)
+        await cluster.stop(1)
+        assert missing(pages_of(cluster, 0).in_sync()) == {}, "another one's replicas are not its own"
+        cluster.nodes.append(cluster.node(2))
+        pages = pages_of(cluster, 2)
+        assert "in-service" in missing(pages.in_sync())
+        await cluster.nodes[2].start()
+        await in_service(cluster.nodes[2])
+        seen = set()
+        while not pages.in_sync().ok:
+            seen |= set(missing(pages.in_sync()).items())
+            assert missing(pages.ready()) == {}
+            await asyncio.sleep(0.01)
+        assert ("replicas", "2 of 2 replicas are not in sync yet: orders-0, orders-1") in seen
+        await cluster.stop()
+
+    run_in_memory(5, story, nodes=3)
+
+
+def test_a_controller_that_joins_is_in_sync_when_it_votes() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0)
+        await cluster.start()
+        pages = pages_of(cluster, 1)
+        disk = cluster.voter(1).directory_id
+        assert missing(pages.in_sync()) == {"vote": f"controller 1 is not a voter yet, with the disk {disk}"}
+        while not pages.in_sync().ok:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        assert cluster.nodes[1].raft.voters.names(1, disk)
+        pages.stops()
+        assert missing(pages.in_sync()) == {"in-service": "the node stops"}
+        await cluster.stop()
+
+    run_in_memory(6, story, nodes=3, config={"controller.quorum.auto.join.enable": True})
+
+
+def pages_of(cluster: MemoryCluster, index: int) -> OperatorPages:
+    pages = OperatorPages(cluster.config(index), "1.2.3", ManualClock().now_ms)
+    pages.runs(cluster.nodes[index])
+    return pages

@@ -85,6 +85,20 @@ def test_what_ends_soon_and_a_key_that_others_may_read_are_warned_of(config_path
     assert f"{keystore}: not only its owner may read this private key (mode 644); make the mode 600" in found
 
 
+def test_a_key_of_another_owner_may_be_read_by_the_group_as_a_mounted_secret(
+    config_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config(str(config_path))
+
+    def warnings(mode: int) -> list[str]:
+        put(config_path.parent, CA.node(1), mode)
+        return [one for one in certificate_warnings(config, own_certificates(config)) if "not only its owner" in one]
+
+    assert len(warnings(0o440)) == 1
+    monkeypatch.setattr("broker.node.own_certificates.os.geteuid", lambda: 10001)
+    assert warnings(0o440) == [] and len(warnings(0o444)) == 1
+
+
 def test_before_the_format_a_certificate_of_any_cluster_passes(config_path: Path, tmp_path: Path) -> None:
     text = config_path.read_text().replace(f"{tmp_path}/data", f"{tmp_path}/new")
     config_path.write_text(text)

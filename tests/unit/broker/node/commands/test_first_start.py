@@ -8,7 +8,7 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
-from broker.node.commands.first_start import FirstFormat, first_format, format_first
+from broker.node.commands.first_start import FirstFormat, first_format, format_first, part_of
 from broker.node.commands.initial_controllers import QuorumOptions
 from broker.quorum.first_voters import read_first_voters
 from broker.quorum.voter_memory import VoterMemory
@@ -50,6 +50,31 @@ def test_a_controller_of_a_dynamic_quorum_joins_or_begins_it(tmp_path: Path) -> 
     node = config(tmp_path, CONTROLLER, DYNAMIC)
     assert first_format(node, "join") == FirstFormat(quorum=QuorumOptions(join=True))
     assert first_format(node, "begin") == FirstFormat(quorum=QuorumOptions(standalone=True))
+
+
+def test_together_the_first_bootstrap_server_begins_and_every_other_node_joins(tmp_path: Path) -> None:
+    assert part_of(config(tmp_path, CONTROLLER, DYNAMIC)) == "begin"
+    second = {"controller.quorum.bootstrap.servers": "127.0.0.1:9195,127.0.0.1:9193"}
+    assert part_of(config(tmp_path, CONTROLLER, second)) == "join"
+    named = {"controller.quorum.bootstrap.servers": "pod-0.nodes:9193,pod-1.nodes:9193"}
+    advertised = {"advertised.listeners": "CONTROLLER://pod-0.nodes:9193"}
+    assert part_of(config(tmp_path, CONTROLLER, named, advertised)) == "begin"
+    assert part_of(config(tmp_path, CONTROLLER, named)) == "join", "nobody reaches it as the first one"
+    assert part_of(config(tmp_path, BROKER, DYNAMIC)) == "join"
+    with pytest.raises(ConfigError, match=r"first of controller.quorum.bootstrap.servers begins; give that key"):
+        part_of(config(tmp_path, CONTROLLER, ALONE))
+
+
+def test_a_start_together_formats_as_the_first_one_with_its_users(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a-long-enough-password\n")
+    users = [f"SCRAM-SHA-256=[name=admin,password-file={secret}]"]
+    format_first(file(tmp_path, CONTROLLER, DYNAMIC), CLUSTER, "together", users)
+    voters = read_first_voters(FS, str(tmp_path / "data"))
+    assert voters is not None and voters.ids == (1,)
+    assert "user admin is set when this controller leads" in capsys.readouterr().out
 
 
 def test_one_of_several_voters_of_the_configuration_rejoins_and_never_begins(tmp_path: Path) -> None:
@@ -120,5 +145,5 @@ def test_dirs_of_another_cluster_and_dirs_that_hold_something_are_refused(tmp_pa
 
 
 def test_a_word_that_is_neither_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="must be begin or join"):
+    with pytest.raises(ConfigError, match="must be begin, join or together"):
         format_first(file(tmp_path, BROKER, DYNAMIC), CLUSTER, "start")
