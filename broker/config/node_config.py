@@ -84,6 +84,7 @@ class NodeConfig:
     leader_imbalance_check_interval_seconds: int
     auto_replica_balance_enable: bool
     auto_replica_balance_check_interval_seconds: int
+    replica_placement_one_per_rack: bool
     max_partitions_per_principal_percent: int
     log_dirs: tuple[str, ...]
     metadata_log_dir: str

@@ -25,6 +25,7 @@ class ControllerConfig:
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
     replica_balance_enable: bool = False  # auto.replica.balance.enable
     replica_balance_check_interval_ms: int = 300_000  # auto.replica.balance.check.interval.seconds
+    one_replica_per_rack: bool = False  # replica.placement.one.per.rack
     topic_defaults: Mapping[str, ConfigValue] = field(default_factory=dict)  # typed, by topic key or broker key
     broker_configs: BrokerConfigs = field(default_factory=BrokerConfigs)  # the keys that the metadata may have
     features: FeatureTable = TABLE  # what this node knows of levels

@@ -22,7 +22,7 @@ from dataclasses import replace
 from metadata.controller.context import DecisionContext, named_partition
 from metadata.controller.elections.election import changed, eligible_replicas
 from metadata.controller.result import ControllerResult
-from metadata.controller.topics.assignments import check_not_cordoned
+from metadata.controller.topics.assignments import check_not_cordoned, check_one_per_rack
 from metadata.internal_topics import INTERNAL_TOPICS
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
@@ -144,7 +144,7 @@ def begun(
     """The records by which a reassignment begins, and ends if nothing has to be copied. InvalidReplicaAssignmentError
     where the target is not allowed."""
     original = partition.original_replicas
-    _check_target(context, name, target, partition.replicas)
+    _check_target(context, name, target, partition.replicas, original)
     least = context.min_isr(
         replace(partition, replicas=original, adding_replicas=(), removing_replicas=(), replicas_before=())
     )
@@ -165,7 +165,9 @@ def begun(
     return [change] if end is None else [change, end]
 
 
-def _check_target(context: DecisionContext, name: str, target: Sequence[int], present: Sequence[int]) -> None:
+def _check_target(
+    context: DecisionContext, name: str, target: Sequence[int], present: Sequence[int], original: Sequence[int]
+) -> None:
     """A replica that is there, or is on its way, may stay on a cordoned broker."""
     shown = list(target[:_SHOWN_REPLICAS])
     if not target or len(set(target)) < len(target):
@@ -176,6 +178,7 @@ def _check_target(context: DecisionContext, name: str, target: Sequence[int], pr
             f"{name}: broker {unknown} is not registered; `penstock cluster describe` names those that are"
         )
     check_not_cordoned(context, name, [replica for replica in target if replica not in present])
+    check_one_per_rack(context, name, target, original)
 
 
 def _cancelled(context: DecisionContext, name: str, partition: PartitionRegistration) -> PartitionChangeRecord:

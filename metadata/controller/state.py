@@ -32,6 +32,7 @@ from metadata.records import (
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from metadata.scram import ScramTable
+from penstock.balance.racks import rack_name
 from penstock.errors import InvariantViolation
 from penstock.lazy_dataclass import dataclass
 from penstock.messages.configs import ConfigResource
@@ -181,6 +182,11 @@ class ControllerState:
         """True if no new replica is placed on the broker."""
         broker = self.brokers.get(broker_id)
         return broker is not None and is_cordoned(broker, self.configs)
+
+    def rack_of(self, broker_id: int) -> str:
+        """The name of the broker's rack; a broker without one, or that is not registered, is a rack of its own."""
+        broker = self.brokers.get(broker_id)
+        return rack_name(broker_id, "" if broker is None else broker.rack)
 
     def only_log_dir(self, broker_id: int) -> str:
         """The log dir in which the broker puts each new replica; "" if the broker chooses."""

@@ -163,6 +163,13 @@ QUORUM = (
             1,
             unit="s",
         ),
+        boolean(
+            "replica.placement.one.per.rack",
+            False,
+            "A partition never gets two replicas in one rack (broker.rack): what asks for more replicas than there are "
+            "racks is refused. `penstock host` sets it, where a rack is a machine. Read by the active controller. Not "
+            "a key of Kafka's.",
+        ),
         integer(
             "max.partitions.per.principal.percent",
             50,

@@ -188,6 +188,7 @@ def make_controller(
         leader_imbalance_check_interval_ms=1_000 * config.leader_imbalance_check_interval_seconds,
         replica_balance_enable=config.auto_replica_balance_enable,
         replica_balance_check_interval_ms=1_000 * config.auto_replica_balance_check_interval_seconds,
+        one_replica_per_rack=config.replica_placement_one_per_rack,
         max_partitions_per_principal_percent=config.max_partitions_per_principal_percent,
         topic_defaults=topic_defaults(config),
         broker_configs=BROKER_CONFIGS,

@@ -37,7 +37,7 @@ from metadata.controller.state import ControllerState
 from metadata.cordon import cordoned_brokers
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
-from penstock.balance.racks import keeps_racks, rack_name
+from penstock.balance.racks import keeps_racks
 from penstock.errors import ApiError
 
 COUNTED_MAX = 20
@@ -257,12 +257,7 @@ def _ends(counts: Counter[int], is_strict: bool) -> _Ends:
 
 
 def _keeps_racks(state: ControllerState, partition: PartitionRegistration, source: int, target: int) -> bool:
-    return keeps_racks(partition.replicas, source, target, lambda broker_id: _rack_of(state, broker_id))
-
-
-def _rack_of(state: ControllerState, broker_id: int) -> str:
-    broker = state.brokers.get(broker_id)
-    return rack_name(broker_id, "" if broker is None else broker.rack)
+    return keeps_racks(partition.replicas, source, target, state.rack_of)
 
 
 def _records(context: DecisionContext, topic_name: str, move: _Move) -> list[PartitionChangeRecord] | None:

@@ -14,6 +14,8 @@ from metadata.controller.state import ControllerState
 from metadata.records import ALL_BROKERS
 from penstock.config_keys import ConfigValue
 
+ONE_PER_RACK = "replica.placement.one.per.rack"
+
 
 class BalanceSettings(NamedTuple):
     """When leaderships go back to the preferred leaders."""
@@ -78,6 +80,12 @@ class ClusterDefaults:
         self._renew()
         percent = self._values.get("max.partitions.per.principal.percent")
         return percent if isinstance(percent, int) else self._config.max_partitions_per_principal_percent
+
+    @property
+    def one_replica_per_rack(self) -> bool:
+        """True if no partition may get two replicas in one rack."""
+        self._renew()
+        return bool(self._values.get(ONE_PER_RACK, self._config.one_replica_per_rack))
 
     def _renew(self) -> None:
         texts = self._state.broker_config(ALL_BROKERS)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from metadata.controller.configuration.cluster_defaults import ONE_PER_RACK
 from metadata.controller.context import DecisionContext
 from metadata.controller.topics.owners import NOBODY, partitions_share
 from metadata.cordon import cordoned_brokers
 from metadata.records import PartitionRecord
 from metadata.registrations import BrokerRegistration
+from penstock.balance.racks import rack_count, rack_name
 from penstock.errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
@@ -76,7 +78,7 @@ def check_record_count(context: DecisionContext, name: str, record_count: int) -
 
 def brokers_for(context: DecisionContext, what: str, factor: int) -> list[BrokerRegistration]:
     """The brokers to place `factor` replicas on, absent ones too, but no cordoned one. InvalidReplicationFactorError if
-    too few are registered, or none is in service; `what` needs them."""
+    too few are registered, in too few racks, or none is in service; `what` needs them."""
     registered = context.state.brokers
     cordoned = sorted(cordoned_brokers(registered.values(), context.state.configs))
     brokers = [broker for broker_id, broker in registered.items() if broker_id not in cordoned]
@@ -89,6 +91,12 @@ def brokers_for(context: DecisionContext, what: str, factor: int) -> list[Broker
         raise InvalidReplicationFactorError(
             f"{what} needs {factor} brokers, and {len(brokers)} of the {len(registered)} registered ones take new"
             f" replicas: {cordoned_text(cordoned)}"
+        )
+    racks = len({rack_name(broker.broker_id, broker.rack) for broker in brokers})
+    if context.cluster.one_replica_per_rack and factor > racks:
+        raise InvalidReplicationFactorError(
+            f"{what} needs {factor} racks, and the {len(brokers)} brokers that take new replicas are in {racks}:"
+            f" {ONE_PER_RACK} is set; ask for fewer replicas, or start brokers in other racks"
         )
     if not any(broker.is_active for broker in brokers):
         raise InvalidReplicationFactorError(
@@ -111,6 +119,7 @@ def check_replicas(context: DecisionContext, name: str, replicas: Sequence[int],
     if unknown:
         raise InvalidReplicaAssignmentError(f"{name}: broker {unknown[0]} is not registered")
     check_not_cordoned(context, name, replicas)
+    check_one_per_rack(context, name, replicas, ())
     if not any(map(context.state.is_active, replicas)):
         raise InvalidReplicaAssignmentError(
             f"{name}: all of the brokers {shown} are fenced or shutting down; name one that is in service"
@@ -122,6 +131,23 @@ def check_not_cordoned(context: DecisionContext, name: str, added: Sequence[int]
     cordoned = sorted(filter(context.state.is_cordoned, added))
     if cordoned:
         raise InvalidReplicaAssignmentError(f"{name} cannot get a replica there: {cordoned_text(cordoned)}")
+
+
+def check_one_per_rack(context: DecisionContext, name: str, wanted: Sequence[int], present: Sequence[int]) -> None:
+    """InvalidReplicaAssignmentError if two of the wanted replicas would share a rack where none may, unless as many of
+    the present ones do: a partition from before the key was set may be mended step by step."""
+    if not context.cluster.one_replica_per_rack:
+        return
+    in_racks: dict[str, list[int]] = {}
+    for replica in wanted:
+        in_racks.setdefault(context.state.rack_of(replica), []).append(replica)
+    racks_now = rack_count(present, context.state.rack_of)
+    if len(wanted) - len(in_racks) > len(present) - racks_now:
+        shared = next(replicas for replicas in in_racks.values() if len(replicas) > 1)
+        raise InvalidReplicaAssignmentError(
+            f"{name}: brokers {shared[0]} and {shared[1]} are in one rack, and {ONE_PER_RACK} is set; name brokers of"
+            " different racks (`penstock cluster describe` shows them)"
+        )
 
 
 def cordoned_text(cordoned: Sequence[int]) -> str:

@@ -27,6 +27,7 @@ from metadata.controller.topics.assignments import brokers_for
 from metadata.controller.topics.topics import NewRecords, add_topic
 from metadata.internal_topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, TRANSACTION_STATE
 from metadata.topic_config import MIN_INSYNC_REPLICAS
+from penstock.balance.racks import rack_count
 from penstock.errors import InvalidReplicationFactorError, InvalidTopicError
 from penstock.messages.topics import (
     USE_DEFAULT,
@@ -64,7 +65,7 @@ class InternalTopics:
             return ControllerResult((), CreateInternalTopicResponse(existing.topic_id))
         factor = request.replication_factor
         if factor == USE_DEFAULT:
-            factor = min(REPLICAS_MAX, expected_brokers(context))
+            factor = min(REPLICAS_MAX, expected_brokers(context), expected_racks(context))
         brokers_for(context, f"{_FACTOR_KEYS[request.name]} = {factor} of {request.name}", factor)
         records = NewRecords()
         config = {**internal.config, **request.config}
@@ -100,3 +101,12 @@ def expected_brokers(context: DecisionContext) -> int:
     """How many brokers the cluster has when all of them have started, as far as that is known; else three."""
     registered, voters = context.state.brokers.keys(), context.voters()
     return max(len(registered), REPLICAS_MAX if registered.isdisjoint(voters.ids) else len(voters))
+
+
+def expected_racks(context: DecisionContext) -> int:
+    """How many replicas the racks take when all brokers have started, as far as that is known; else three. A voter that
+    is not registered yet may be in a rack of its own."""
+    registered, voters = context.state.brokers.keys(), context.voters()
+    if not context.cluster.one_replica_per_rack or registered.isdisjoint(voters.ids):
+        return REPLICAS_MAX
+    return rack_count({*registered, *voters.ids}, context.state.rack_of)

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice, zip_longest
 
 from metadata.registrations import BrokerRegistration
+from penstock.balance.racks import rack_name
 
 
 def place_replicas(
@@ -96,4 +97,4 @@ def _turned(order: list[BrokerRegistration], at: int) -> list[BrokerRegistration
 
 
 def _rack(broker: BrokerRegistration) -> str:
-    return f"rack {broker.rack}" if broker.rack else f"broker {broker.broker_id}"
+    return rack_name(broker.broker_id, broker.rack)
