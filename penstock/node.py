@@ -4,6 +4,7 @@ Also `check|recover-quorum --config FILE`, which look at a node before its start
 FILE`, which says as which voter a controller may join the quorum, `install|uninstall --config FILE`, which make a
 systemd service of a node, `log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node
 for `penstock log`, and `metadata-dump|metadata-digest --request JSON`, which do so for `penstock metadata`.
+`host-… --config FILE` runs or prepares all nodes of a host.
 
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
@@ -35,7 +36,10 @@ from penstock.plain_text import json_line, one_line
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
+LOG_NAME_VARIABLE = "PENSTOCK_LOG_NAME"
+"""Set by a process whose nodes write to one place: what begins each line."""
 NODE_ACTIONS = ("start", "format", "check", "recover-quorum", "voter", "install", "uninstall")
+HOST_ACTIONS = ("host-start", "host-check", "host-format", "host-install", "host-uninstall")
 LOG_ACTIONS = ("log-dump", "log-verify", "log-recover")
 METADATA_ACTIONS = ("metadata-dump", "metadata-digest")
 EXIT_FAILED = 1
@@ -90,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock.node", description="Runs one Penstock node.")
-    parser.add_argument("action", choices=[*NODE_ACTIONS, *LOG_ACTIONS, *METADATA_ACTIONS])
+    parser.add_argument("action", choices=[*NODE_ACTIONS, *HOST_ACTIONS, *LOG_ACTIONS, *METADATA_ACTIONS])
     parser.add_argument("--config", default="", help="the node's configuration file, or env:[FILE] with variables")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
     parser.add_argument("--first-start", default="", help="start --cluster-id: begin, join, together; else begin")
@@ -126,6 +130,8 @@ def _run(options: argparse.Namespace) -> int:
         from penstock.errors import ConfigError
 
         raise ConfigError(f"{options.action}: no configuration file; give one with --config FILE")
+    if options.action in HOST_ACTIONS:
+        return _host(options)
     if options.action in ("install", "uninstall"):
         command = importlib.import_module("broker.node.install.command")
         return int(command.main(options.action, options.config, options.dry_run, options.json))
@@ -153,11 +159,28 @@ def _run(options: argparse.Namespace) -> int:
     return _format(options)
 
 
-def _format(options: argparse.Namespace) -> int:
+def _host(options: argparse.Namespace) -> int:
+    if options.action == "host-start":
+        return int(_loaded("broker.host.host_process").main(options.config))
+    commands = importlib.import_module("broker.host.host_commands")
+    if options.action == "host-check":
+        return int(commands.check_host(options.config, as_json=options.json))
+    if options.action == "host-format":
+        given = (options.config, options.cluster_id, options.add_scram, *_beginning(options))
+        return int(commands.format_host(*given, as_json=options.json))
+    return int(commands.install_host(options.action, options.config, dry_run=options.dry_run, as_json=options.json))
+
+
+def _beginning(options: argparse.Namespace) -> tuple[Any, Any]:
+    """How the quorum of a new cluster begins, and its levels."""
     beginnings = importlib.import_module("broker.node.commands.initial_controllers")
     quorum = beginnings.QuorumOptions(options.standalone, options.initial_controllers, options.join)
     given_levels = (options.release_version, tuple(options.feature))
-    levels = importlib.import_module("broker.node.commands.first_levels").LevelOptions(*given_levels)
+    return quorum, importlib.import_module("broker.node.commands.first_levels").LevelOptions(*given_levels)
+
+
+def _format(options: argparse.Namespace) -> int:
+    quorum, levels = _beginning(options)
     given = (options.config, options.cluster_id, options.rejoin, options.add_scram)
     if options.secure:
         return int(importlib.import_module("broker.node.commands.secure").main(*given, options.ca, quorum, levels))

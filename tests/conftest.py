@@ -45,14 +45,14 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # else each of hundreds of pr
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # BEFORE a test imports gRPC (penstock/client/forks.py)
 
-from penstock.testing import process  # noqa: E402
+from penstock.local_nodes import node_process  # noqa: E402
 from tests.support import few_reports, forked_workers, grpc_log, nursery  # noqa: E402
 from tests.support.amount import leave_out_long  # noqa: E402
 from tests.support.client_summary import client_lines  # noqa: E402
 from tests.support.hang_watch import HangWatch  # noqa: E402
 
 if nursery.is_wanted():
-    process.start_process = nursery.start_process
+    node_process.start_process = nursery.start_process
 grpc_log.keep_text_alone()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():

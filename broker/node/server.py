@@ -46,6 +46,7 @@ from broker.node.system_environment import system_environment
 from broker.tls.material import NO_CERTIFICATES
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
+from penstock.node import LOG_NAME_VARIABLE
 from penstock.tasks import watch
 from penstock.version import __version__
 from storage.disk.async_files import AioFiles
@@ -86,7 +87,7 @@ def main(
     config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs, begins_together=begins_together)
     config = with_log_options(config, log_level, log_format)
     dynamic = DynamicBrokerConfig(config)
-    log = NodeLog(sys.stderr, config)
+    log = NodeLog(sys.stderr, config, os.environ.get(LOG_NAME_VARIABLE, ""))
     dynamic.listen(log.apply, *OF_NODES_LOG)
     reload = ConfigReload(config_path, dynamic)
     signal.signal(signal.SIGHUP, lambda *_: reload.now())  # until the loop runs

@@ -103,6 +103,21 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "log-dirs move": ("penstock log-dirs move orders:0=/data/b orders:1=/data/b --broker 2 --wait",),
     "metadata digest": ("penstock metadata digest", "penstock metadata digest node-0/data node-1/data"),
     "metadata dump": ("penstock metadata dump --node 2", "penstock metadata dump node-0/data --at 4711"),
+    "host check": ("penstock host check --config host.toml",),
+    "host format": (
+        "penstock host format",
+        "penstock host format --cluster-id vIjnTC5QScOAGNVWPBnQ7g --join",
+        "penstock host format --config host.toml --standalone",
+    ),
+    "host install": ("penstock host install --dry-run",),
+    "host restart": (
+        "penstock host restart --bootstrap host-b:9192",
+        "penstock host restart --node 11 --wait-minutes 5",
+    ),
+    "host start": ("penstock host start --config host.toml",),
+    "host status": ("penstock host status", "penstock host status --json"),
+    "host stop": ("penstock host stop --node 11",),
+    "host uninstall": ("penstock host uninstall --dry-run",),
     "node check": ("penstock node check --config /etc/penstock/1.toml",),
     "node format": (
         "penstock node format --config node.toml --secure",

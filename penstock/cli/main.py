@@ -43,6 +43,7 @@ from penstock.cli.edge.run import run_command
 from penstock.cli.examples import add_examples
 from penstock.cli.files import log, metadata
 from penstock.cli.groups import command as groups
+from penstock.cli.host import command as host
 from penstock.cli.moves import balance, reassignments
 from penstock.cli.output import say
 from penstock.cli.security import acls, quotas, users
@@ -79,6 +80,7 @@ app.add_typer(acls.app, name="acls", rich_help_panel=SECURITY)
 app.add_typer(quotas.app, name="quotas", rich_help_panel=SECURITY)
 app.add_typer(certs.app, name="certs", rich_help_panel=SECURITY)
 app.add_typer(node.app, name="node", rich_help_panel=NODE)
+app.add_typer(host.app, name="host", rich_help_panel=NODE)
 app.add_typer(log.app, name="log", rich_help_panel=NODE)
 app.add_typer(metadata.app, name="metadata", rich_help_panel=NODE)
 app.add_typer(debug.app, name="debug", rich_help_panel=NODE)

@@ -133,7 +133,7 @@ def format_node(
     options += [word for user in add_scram or () for word in ("--add-scram", user)]
     options += [*(["--release-version", release_version] if release_version else [])]
     options += [word for level in feature or () for word in ("--feature", level)]
-    _become(node_command("format", "--config", config, *options, *_json(as_json)))
+    become(node_command("format", "--config", config, *options, *_json(as_json)))
 
 
 @app.command("random-uuid")
@@ -202,7 +202,7 @@ def start(
     given |= {"--cluster-id": cluster_id, "--first-start": first_start}
     options = [part for name, value in given.items() if value for part in (name, value)]
     options += [word for user in add_scram or () for word in ("--add-scram", user)] if cluster_id else []
-    _become(node_command("start", "--config", config, *options))
+    become(node_command("start", "--config", config, *options))
 
 
 @app.command()
@@ -212,7 +212,7 @@ def check(config: ConfigFile, as_json: AsJson = False) -> None:
     Exit codes: 0 the node could start, or only lacks `penstock node format`, with warnings on stdout; 2 it would be
     refused, for the reason given.
     """
-    _become(node_command("check", "--config", config, *_json(as_json)))
+    become(node_command("check", "--config", config, *_json(as_json)))
 
 
 @app.command("recover-quorum")
@@ -236,7 +236,7 @@ def recover_quorum(
     THE LOST CONTROLLERS HAD COMMITTED IS LOST. After an interruption, run it again. It prints how the node is started.
     """
     more = ["--from", survivor, "--lost-voters", lost_voters, *(["--dry-run"] if dry_run else [])]
-    _become(node_command("recover-quorum", "--config", config, *more, *_json(as_json)))
+    become(node_command("recover-quorum", "--config", config, *more, *_json(as_json)))
 
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the commands, as a script, and run none.")]
@@ -248,20 +248,20 @@ def install(config: ConfigFile, dry_run: DryRun = False, as_json: AsJson = False
 
     With --dry-run the file may still be elsewhere.
     """
-    _become(node_command("install", "--config", config, *(["--dry-run"] if dry_run else []), *_json(as_json)))
+    become(node_command("install", "--config", config, *(["--dry-run"] if dry_run else []), *_json(as_json)))
 
 
 @app.command()
 def uninstall(config: ConfigFile, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Stop the service penstock@NAME and take its unit away. The configuration and the data stay."""
-    _become(node_command("uninstall", "--config", config, *(["--dry-run"] if dry_run else []), *_json(as_json)))
+    become(node_command("uninstall", "--config", config, *(["--dry-run"] if dry_run else []), *_json(as_json)))
 
 
 def _json(as_json: bool) -> list[str]:
     return ["--json"] if as_json else []
 
 
-def _become(command: list[str]) -> None:
+def become(command: list[str]) -> None:
     """Exec, not a child process: a service manager watches this process."""
     sys.stdout.flush()
     os.execv(command[0], command)

@@ -23,11 +23,11 @@ from types import TracebackType
 
 from penstock.certs.secured import Secured
 from penstock.errors import ConfigError, PenstockError
+from penstock.local_nodes.node_process import STOP_TIMEOUT_S
 from penstock.testing import inquiries
 from penstock.testing.leftovers import sweep
 from penstock.testing.node_set import NodeSet, check_node_count
 from penstock.testing.ports import HOST, NodePorts
-from penstock.testing.process import STOP_TIMEOUT_S
 
 START_TIMEOUT_S = 60.0
 """The time limit for a whole cluster on a busy machine; one node on an idle one needs less than a second."""

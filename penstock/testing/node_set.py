@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from penstock.errors import ConfigError, PenstockError
+from penstock.local_nodes.node_process import NodeFailedError, NodeProcess, wait_all_ready
 from penstock.node import node_command
 from penstock.testing.inquiries import Reached
 from penstock.testing.layout import NODES_MAX, Layout, new_layout, stored_layout
 from penstock.testing.leftovers import new_directory, remove
 from penstock.testing.ports import HeldPorts
-from penstock.testing.process import NodeFailedError, NodeProcess, wait_all_ready
 
 PORT_ATTEMPTS = 4
 """How often free ports are chosen: between the choice of a free port and its use another process may take it."""

@@ -9,42 +9,20 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
-from itertools import count, islice
-from typing import NamedTuple
 
 from penstock.errors import ConfigError
+from penstock.local_nodes.node_ports import EVERY_ADDRESS as EVERY_ADDRESS
+from penstock.local_nodes.node_ports import HOST as HOST
+from penstock.local_nodes.node_ports import INTERNAL_PORT_STEP as INTERNAL_PORT_STEP
+from penstock.local_nodes.node_ports import PORT_MAX as PORT_MAX
+from penstock.local_nodes.node_ports import NodePorts as NodePorts
+from penstock.local_nodes.node_ports import fixed_ports as fixed_ports
 
-HOST, EVERY_ADDRESS = "127.0.0.1", "0.0.0.0"
-PORT_MAX = 65_535
 PORT_LOW, PORT_HIGH = 10_000, 32_767
 """The range of ports to choose from, below the kernel's ephemeral ports: so no outgoing connection takes a port while
 its node is down."""
-CONTROLLER_PORT_STEP = 100
-METRICS_PORT_STEP = 200
-INTERNAL_PORT_STEP = 300
-KAFKA_PORT_STEP = 400
-
-
-class NodePorts(NamedTuple):
-    """The listeners of one node: clients connect to `broker`, Kafka's clients to `kafka` (0: no such listener), the
-    nodes to each other's `controller` and `internal`."""
-
-    broker: int
-    controller: int
-    metrics: int
-    internal: int
-    kafka: int = 0
-
-
-def fixed_ports(nodes: int, port: int) -> tuple[NodePorts, ...]:
-    """Brokers from `port` on, controllers 100 above, metrics 200, the brokers' own listeners 300, Kafka's clients 400
-    above."""
-    last = PORT_MAX - KAFKA_PORT_STEP - nodes
-    if not 1 <= port <= last:
-        raise ConfigError(f"port {port}: out of range; must be from 1 to {last}")
-    return tuple(islice(_ports_from(port), nodes))
 
 
 def more_ports(ports: Sequence[NodePorts], nodes: int) -> tuple[NodePorts, ...]:
@@ -57,12 +35,6 @@ def more_ports(ports: Sequence[NodePorts], nodes: int) -> tuple[NodePorts, ...]:
     if not any(node.kafka for node in ports):
         more = tuple(node._replace(kafka=0) for node in more)
     return (*ports, *more)
-
-
-def _ports_from(port: int) -> Iterator[NodePorts]:
-    for p in count(port):
-        steps = (CONTROLLER_PORT_STEP, METRICS_PORT_STEP, INTERNAL_PORT_STEP, KAFKA_PORT_STEP)
-        yield NodePorts(p, *(p + step for step in steps))
 
 
 def free_ports(nodes: int) -> tuple[NodePorts, ...]:

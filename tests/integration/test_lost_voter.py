@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock import Admin
+from penstock.local_nodes.node_process import NodeFailedError
 from penstock.testing import Cluster
-from penstock.testing.process import NodeFailedError
 from tests.integration.test_cluster import wait_until
 
 METADATA = "__cluster_metadata-0"

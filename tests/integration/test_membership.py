@@ -34,6 +34,7 @@ from penstock.errors import (
     TimedOutError,
     error_for,
 )
+from penstock.local_nodes.node_process import NodeFailedError, NodeProcess, wait_all_ready
 from penstock.node import EXIT_REFUSED
 from penstock.pb import (
     broker_pb2,
@@ -46,7 +47,6 @@ from penstock.testing import Cluster
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout
 from penstock.testing.ports import HOST, free_ports
-from penstock.testing.process import NodeFailedError, NodeProcess, wait_all_ready
 from tests.support.grpc_stub import Stub
 from tests.support.nodes_here import NodesHere
 from tests.support.python_nursery import quick_node_command

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock.client.admin.admin import Admin
+from penstock.local_nodes.node_process import NodeFailedError
 from penstock.testing import Cluster, process
-from penstock.testing.process import NodeFailedError
 from tests.integration.test_cluster import wait_until
 from tests.support import nursery
 from tests.support.nursery import ForkedNode

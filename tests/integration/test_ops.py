@@ -47,7 +47,7 @@ from tests.support.kafka_socket import KafkaSocket
 from tests.support.metrics_page import CA, ISSUER, cluster_of_the_page, page, shown, use_a_topic, wait_until_empty
 from tests.support.prometheus import query, running_prometheus, write_config
 
-UNITS = ("penstock@.service", "penstock-console.service")
+UNITS = ("penstock@.service", "penstock-host.service", "penstock-console.service")
 EXPOSURE_MAX = 2.0
 """systemd calls everything up to 2.0 safe, and up to 4.0 acceptable."""
 OPS = Path(__file__).resolve().parents[2] / "ops"

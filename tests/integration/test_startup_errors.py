@@ -17,10 +17,10 @@ from typing import cast
 import pytest
 
 from penstock.config_keys import to_toml
+from penstock.local_nodes.node_process import NodeProcess, wait_all_ready
 from penstock.node import EXIT_INTERRUPTED, EXIT_REFUSED, node_command
 from penstock.testing.layout import Layout
 from penstock.testing.ports import NodePorts, free_ports
-from penstock.testing.process import NodeProcess, wait_all_ready
 from tests.support.python_nursery import quick_node_command
 
 Tree = dict[str, tuple[int, bytes]]

@@ -12,8 +12,8 @@ import pytest
 from penstock import Admin, Consumer, Producer
 from penstock.certs.authority import Authority
 from penstock.errors import SaslAuthenticationFailedError
+from penstock.local_nodes.node_process import NodeProcess, wait_all_ready
 from penstock.testing.ports import free_ports
-from penstock.testing.process import NodeProcess, wait_all_ready
 from tests.support.python_nursery import quick_node_command
 
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")

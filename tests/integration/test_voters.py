@@ -26,9 +26,9 @@ from broker.kafka.schemas.quorum import (
 )
 from penstock import Admin
 from penstock.errors import UnsupportedVersionError
+from penstock.local_nodes.node_process import NodeFailedError
 from penstock.testing import Cluster
 from penstock.testing.ports import free_ports
-from penstock.testing.process import NodeFailedError
 from tests.support.command_line import penstock
 from tests.support.fleet import Fleet
 from tests.support.kafka_socket import KafkaSocket

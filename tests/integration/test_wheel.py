@@ -93,6 +93,7 @@ def test_the_wheel_adds_only_penstock_and_the_spark_module(wheel: Path) -> None:
     assert private == {*SERVER_PACKAGES, "ops"}
     assert sorted(name for name in names if name.startswith("penstock/_server/ops/")) == [
         "penstock/_server/ops/systemd/penstock-console.service",
+        "penstock/_server/ops/systemd/penstock-host.service",
         "penstock/_server/ops/systemd/penstock@.service",
     ]
     assert not [name for name in names if name.endswith(".pyc")]

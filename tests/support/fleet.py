@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.config_keys import to_toml
+from penstock.local_nodes.node_process import NodeProcess, wait_all_ready
 from penstock.node import node_command
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.ports import HOST, NodePorts, free_ports
-from penstock.testing.process import NodeProcess, wait_all_ready
 
 BROKERS, CONTROLLERS = 3, 5
 START_S, COMMAND_S = 60.0, 120.0

@@ -16,6 +16,9 @@ from tempfile import TemporaryDirectory
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.host.host_core import NodeState
+from broker.host.host_pages import HostReadings, NodeFacts
+from broker.metrics.metrics_text import metrics_text
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from tests.support.certificates import TestCa
@@ -96,7 +99,7 @@ def shown_by(cluster: Cluster, node: int) -> str:
 def page(text: str) -> str:
     """The page, of one scrape."""
     rows = []
-    for family in text_string_to_metric_families(text):
+    for family in text_string_to_metric_families(text + metrics_text(HostReadings([a_node_of_a_host()], set()))):
         if family.name.startswith("penstock_"):
             name = family.name + "_total" * (family.type == "counter")
             kafka = KAFKA_NAMES.get(name, "")
@@ -104,6 +107,11 @@ def page(text: str) -> str:
             cells = (f"`{name}`", family.type, ", ".join(f"`{label}`" for label in labels), family.documentation, kafka)
             rows.append(f"| {' | '.join(cells)} |\n")
     return INTRODUCTION + "".join(sorted(rows))
+
+
+def a_node_of_a_host() -> NodeFacts:
+    """So the page has what the page of a host says beside its nodes' metrics."""
+    return NodeFacts(1, "host:9392", None, NodeState.RUNNING, 0)
 
 
 @contextmanager

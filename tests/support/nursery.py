@@ -27,8 +27,8 @@ from pathlib import Path
 from threading import Lock
 from typing import IO
 
+from penstock.local_nodes import node_process as process
 from penstock.node import node_command
-from penstock.testing import process
 
 OF_PYTHON = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "GRPC_")
 """Beginnings of the variables that count when a process begins, and not later."""
@@ -115,11 +115,11 @@ _nurseries: list[Nursery] = []
 os.register_at_fork(after_in_child=_nurseries.clear)
 
 
-def start_process(command: Sequence[str], environ: Mapping[str, str], log: IO[bytes]) -> process.Child:
+def start_process(command: Sequence[str], environ: Mapping[str, str], log: IO[bytes] | None) -> process.Child:
     """In place of `process.start_process`; in one thread of this process at a time."""
     if not _nurseries:
         _nurseries.append(Nursery())
-    if not _nurseries[0].fits(command, environ):
+    if log is None or not _nurseries[0].fits(command, environ):
         return executed(command, environ, log)
     return _nurseries[0].fork(command[len(node_command()) :], environ, log)
 

@@ -31,7 +31,7 @@ WAYS_OUT = {
     ("storage/disk/file_system.py", "posix_fadvise"): "hasattr: without it the page cache is believed",
     ("broker/load/thread_times.py", "sched_getaffinity"): "AttributeError: the processors' idle time is not told",
     ("broker/tls/ssl_contexts.py", "memfd_create"): "hasattr: a file of mode 600 for a moment",
-    ("penstock/testing/process.py", "waitid"): "hasattr: ps tells the state of a paused node",
+    ("penstock/local_nodes/node_process.py", "waitid"): "hasattr: ps tells the state of a paused node",
 }
 PROC = {
     "broker/connections/accepted_sockets.py": "FileNotFoundError: no connection is found, or cut, or counted",

@@ -11,6 +11,7 @@ from tests.support.seams import violations
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ("raft", "metadata", "storage", "broker")
 GRPC = "speaks gRPC: the real thing behind the ports of transport and listeners"
+HOST = "the process around the nodes of a machine, and no node"
 EDGES = {
     "storage/disk/file_system.py": "the real thing behind the port of the disk",
     "storage/disk/async_files.py": "the real thing behind the port of files for the event loop",
@@ -60,6 +61,12 @@ EDGES = {
     "broker/node/process/preflight.py": "tries the ports, before there is a node",
     "broker/node/server.py": "the process around the node",
     "broker/node/system_environment.py": "makes the real environment",
+    "broker/host/host_commands.py": "`penstock host check|format|install` are processes of their own",
+    "broker/host/host_control.py": HOST,
+    "broker/host/host_file.py": "reads the host's file, before there is a node",
+    "broker/host/host_pages.py": HOST,
+    "broker/host/host_process.py": HOST,
+    "broker/host/node_files.py": HOST,
     "broker/node/process/systemd.py": "the process tells the service manager",
 }
 

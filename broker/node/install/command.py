@@ -38,13 +38,13 @@ def main(action: str, config_path: str, dry_run: bool, as_json: bool = False) ->
         _say(f"{config_path}: the service reads {ETC}/{name}.toml; move the file there before the installation")
     machine = this_machine(name)
     if action == "uninstall":
-        _do(uninstall_steps(name, machine), dry_run, as_json)
+        run_or_print(uninstall_steps(name, machine), dry_run, as_json)
         _say(f"{ETC}/{name}.toml, the log dirs and the user {USER} stay; remove them by hand")
         return 0
     config = load_config(config_path)
     for note in check(config, machine):
         _say(note)
-    _do(install_steps(name, config, machine), dry_run, as_json)
+    run_or_print(install_steps(name, config, machine), dry_run, as_json)
     sys.stderr.write(next_commands(name, config, machine))
     return 0
 
@@ -105,7 +105,8 @@ def _has_user() -> bool:
     return True
 
 
-def _do(steps: list[Step], dry_run: bool, as_json: bool) -> None:
+def run_or_print(steps: list[Step], dry_run: bool, as_json: bool) -> None:
+    """Runs the steps, or prints them as a script; ConfigError without the rights."""
     if not dry_run and os.geteuid() != 0:
         raise ConfigError("to change services needs root: use sudo, or --dry-run to see what would be done")
     if as_json:

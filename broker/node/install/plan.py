@@ -75,10 +75,10 @@ def is_in_place(config_path: str) -> bool:
 def check(config: NodeConfig, host: ServiceHost) -> Iterator[str]:
     """Yields what an operator should know; ConfigError where the service could not run."""
     for path in (host.executable, *config.log_dirs):
-        if any(_is_in(path, hidden) for hidden in HIDDEN):
+        if any(is_in(path, hidden) for hidden in HIDDEN):
             raise ConfigError(f"{path}: hidden from the service by its unit; use /opt, /var/lib or a disk of its own")
     for path in host.interpreter:
-        if any(_is_in(path, hidden) for hidden in HIDDEN):
+        if any(is_in(path, hidden) for hidden in HIDDEN):
             raise ConfigError(
                 f"{host.executable}: runs on {path}, which the unit hides from the service; {_SYSTEM_PYTHON}"
             )
@@ -111,21 +111,29 @@ def check(config: NodeConfig, host: ServiceHost) -> Iterator[str]:
 
 def install_steps(name: str, config: NodeConfig, host: ServiceHost) -> list[Step]:
     """The steps of an installation in their order; each may run again without harm."""
+    elsewhere = [path for path in config.log_dirs if not is_in(path, f"{STATE}/{name}")]
+    unit = f"{UNITS}/penstock@.service"
+    return [
+        *of_directories(f"{STATE}/{name}", elsewhere, host.unit_template, unit, _drop_in(name), host),
+        Step(("systemctl", "daemon-reload")),
+        Step(("systemctl", "enable", f"penstock@{name}")),
+    ]
+
+
+def of_directories(
+    own: str, elsewhere: list[str], unit_template: str, unit: str, drop_in: str, host: ServiceHost
+) -> list[Step]:
+    """The steps that make the user, the unit's file and the directories with their owner; what is `elsewhere` than the
+    service's own directory is opened to it."""
     steps = []
     if not host.has_user:
         home = ("--home-dir", STATE, "--shell", "/usr/sbin/nologin")
         steps.append(Step(("useradd", "--system", "--user-group", *home, USER)))
-    unit = host.unit_template.replace(TEMPLATE_EXECUTABLE, host.executable)
-    steps.append(_write(f"{UNITS}/penstock@.service", unit))
-    elsewhere = [path for path in config.log_dirs if not _is_in(path, f"{STATE}/{name}")]
+    steps.append(_write(unit, unit_template.replace(TEMPLATE_EXECUTABLE, host.executable)))
     if elsewhere:
-        steps.append(_write(_drop_in(name), f"[Service]\nReadWritePaths={' '.join(map(_quoted, elsewhere))}\n"))
+        steps.append(_write(drop_in, f"[Service]\nReadWritePaths={' '.join(map(_quoted, elsewhere))}\n"))
     owner = ("-o", USER, "-g", USER, "-m", "0750")
-    own = (f"{STATE}/{name}", *elsewhere)
-    steps += [Step(("install", "-d", *owner, path)) for path in own]
-    steps.append(Step(("systemctl", "daemon-reload")))
-    steps.append(Step(("systemctl", "enable", f"penstock@{name}")))
-    return steps
+    return [*steps, *(Step(("install", "-d", *owner, path)) for path in (own, *elsewhere))]
 
 
 def uninstall_steps(name: str, host: ServiceHost) -> list[Step]:
@@ -161,7 +169,8 @@ def _endpoints(config: NodeConfig) -> list[Endpoint]:
     return [*config.listeners.values(), *([config.metrics_listener] if config.metrics_listener else [])]
 
 
-def _is_in(path: str, folder: str) -> bool:
+def is_in(path: str, folder: str) -> bool:
+    """True if the path is that folder or below it."""
     return path == folder or path.startswith(folder + "/")
 
 

@@ -40,11 +40,11 @@ OF_NODES_LOG: Final = ("logger.level", "logger.format")
 class LogOutput(logging.StreamHandler[TextIO]):
     """The one handler of the node's process."""
 
-    def __init__(self, stream: TextIO, node_id: int, *, has_audits: bool = True) -> None:
+    def __init__(self, stream: TextIO, node_id: int, name: str = "", *, has_audits: bool = True) -> None:
         """`has_audits`: False if they have a file of their own."""
         super().__init__(stream)
         self._has_audits = has_audits
-        self._node_id = node_id
+        self._node_id, self._name = node_id, name
         self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
         """The time at which each line (logger, text, exception) was written last, and how many like it were left out
         since."""
@@ -53,7 +53,7 @@ class LogOutput(logging.StreamHandler[TextIO]):
 
     def apply(self, levels: LogLevels, form: str) -> None:
         """Gives the log these levels, and this form: text or json."""
-        self.setFormatter(JsonLines(self._node_id) if form == "json" else TextLines())
+        self.setFormatter(JsonLines(self._node_id) if form == "json" else TextLines(self._name))
         for name in self._named:
             logging.getLogger(name).setLevel(logging.NOTSET)
         logging.getLogger().setLevel(levels.others)
@@ -115,8 +115,9 @@ class TextLines(logging.Formatter):
     are indented. Names that clients choose are in some texts: one with a line break, or with the codes of a terminal,
     must not look like a record."""
 
-    def __init__(self) -> None:
-        super().__init__(TEXT)
+    def __init__(self, name: str = "") -> None:
+        """`name` begins each line, where several nodes write to one place."""
+        super().__init__(f"{name.replace('%', '%%')}: {TEXT}" if name else TEXT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return _indented(super().formatMessage(record))
@@ -152,9 +153,10 @@ class JsonLines(logging.Formatter):
 class NodeLog:
     """The log of the process, and its audit log. One, made before everything else that logs."""
 
-    def __init__(self, stream: TextIO, config: NodeConfig) -> None:
+    def __init__(self, stream: TextIO, config: NodeConfig, name: str = "") -> None:
+        """`name` begins each line of text, where several nodes write to one place."""
         self._audit = audit_file(config)
-        self._output = LogOutput(stream, config.node_id, has_audits=self._audit is None)
+        self._output = LogOutput(stream, config.node_id, name, has_audits=self._audit is None)
         logging.basicConfig(handlers=[self._output])
         if self._audit is not None:
             self._audit.take(logging.getLogger(AUDIT_LOG))

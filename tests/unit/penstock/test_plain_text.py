@@ -197,6 +197,7 @@ def test_a_record_as_json_is_read_back_byte_for_byte() -> None:
 
 def test_letters_of_every_kind_stay_as_they_are_in_the_log() -> None:
     text, _ = TEXTS["letters of every kind"]
+    assert TextLines("node 11").format(record(text)).startswith("node 11: ")
     assert text in TextLines().format(record(text)) and text in JsonLines(1).format(record(text))
 
 

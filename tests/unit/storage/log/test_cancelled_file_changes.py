@@ -38,7 +38,9 @@ class CancelledAt:
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         if self.was_reached or frame.f_code.co_filename != file_changes.__file__:
             return None
-        frame.f_trace_opcodes = True
+        if not frame.f_trace_opcodes:
+            frame.f_trace_opcodes = True
+            sys.settrace(self._trace)  # Python 3.12 asks only now which frames want their instructions
         if event == "opcode":
             self._left -= 1
             if self._left < 0:

@@ -325,5 +325,10 @@ def test_a_power_cut_in_a_commit_leaves_all_or_nothing_and_the_next_run_is_told_
         await cluster.stop()
         return writer is None
 
-    seeds = usually((0, 2), long=range(8))
-    assert {run_in_memory(seed, story) for seed in seeds} == {True, False}, "the seeds show both"
+    # Where the cut falls depends on the turns of the loop, which differ from one Python to another.
+    seen = set[bool]()
+    for seed in range(16):
+        seen.add(run_in_memory(seed, story))
+        if seen == {True, False} and seed >= usually(1, long=7):
+            break
+    assert seen == {True, False}, "the seeds show both"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from penstock.testing.process import NodeProcess, wait_all_ready
+from penstock.local_nodes.node_process import NodeProcess, wait_all_ready
 from tests.support.forked import in_child
 
 BEYOND_SELECT = 1_500

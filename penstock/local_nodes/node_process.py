@@ -3,7 +3,8 @@
 A node sends READY=1 to the datagram socket in NOTIFY_SOCKET (the protocol of systemd, see
 broker/node/process/systemd.py), so nothing polls. A node dies with this process, even if this process is killed. The
 kernel's parent-death signal is bound to the *thread* that made the child, so one thread that lives as long as the
-process makes all nodes. cluster.py and layout.py have the set of nodes and their configurations.
+process makes all nodes. Where it is watched, as systemd watches a service, its messages are read as long as it runs.
+Not here: which nodes there are, and their configurations (penstock/testing/, broker/host/).
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from penstock.errors import PenstockError, TimedOutError
-from penstock.node import PARENT_VARIABLE, node_command
+from penstock.node import LOG_NAME_VARIABLE, PARENT_VARIABLE, node_command
 
 LOG_TAIL_BYTES = 8 * 1024
 LOG_TAIL_LINES = 25
+HEARD_MAX = 100
+"""The most lines of messages that are read at a time."""
 EXIT_POLL_S = 0.02
 """How often the death of a node is looked for while its readiness is awaited."""
 STOP_TIMEOUT_S = 30.0
@@ -45,7 +48,7 @@ class NodeFailedError(PenstockError):
     """
 
     def __init__(self, what: str, log_path: Path | None = None, log_lines: Sequence[str] = ()) -> None:
-        super().__init__(what if log_path is None else _with_log(what, log_path, log_lines))
+        super().__init__(_with_log(what, log_path, log_lines))
         self.what = what
         self.log_path = log_path
         self.log_lines = tuple(log_lines)
@@ -66,7 +69,11 @@ class Child(Protocol):
 class NodeProcess:
     """One node's process, which may be started again after it ended. Not thread-safe."""
 
-    def __init__(self, name: str, config_path: Path, log_path: Path, cluster_id: str) -> None:
+    def __init__(
+        self, name: str, config_path: Path, log_path: Path | None, cluster_id: str = "", *, watchdog_us: int = 0
+    ) -> None:
+        """`log_path`: None for a node that writes where this process writes. `cluster_id`: "" for log dirs that are
+        formatted already. With `watchdog_us` the node sends WATCHDOG=1 twice in that time while its loop turns."""
         self.name = name
         self.config_path = config_path
         self.log_path = log_path
@@ -75,8 +82,10 @@ class NodeProcess:
         self._parent = 0  # the process whose child the node is: a fork of it can look, and not wait for the node's end
         self._notifications: socket.socket | None = None
         self._paused = False
+        self._watchdog_us = watchdog_us
+        self._is_ready = False
         self.status = ""
-        """The last STATUS line of the node while it started."""
+        """The last STATUS line of the node: while it started, or, of one that is watched, at all."""
 
     def __repr__(self) -> str:
         state = f"pid {self.pid}" if self.is_running else "not running"
@@ -106,7 +115,7 @@ class NodeProcess:
     @property
     def is_starting(self) -> bool:
         """Started, and not yet ready."""
-        return self._notifications is not None
+        return self._notifications is not None and not self._is_ready
 
     @property
     def exit_code(self) -> int | None:
@@ -124,11 +133,18 @@ class NodeProcess:
         self._close_notifications()  # of a process that ended before it was ready
         self._notifications, address = _notification_socket()
         environ = {**os.environ, "NOTIFY_SOCKET": address, PARENT_VARIABLE: str(os.getpid())}
-        environ.pop("WATCHDOG_USEC", None)  # meant for this process, if for anybody here
-        command = node_command("start", "--config", str(self.config_path), "--cluster-id", self._cluster_id, *options)
+        for variable in ("WATCHDOG_USEC", "WATCHDOG_PID"):  # meant for this process, if for anybody here
+            environ.pop(variable, None)
+        if self.log_path is None:
+            environ[LOG_NAME_VARIABLE] = self.name
+        if self._watchdog_us:
+            environ["WATCHDOG_USEC"] = str(self._watchdog_us)
+        self._is_ready, self.status = False, ""
+        formats = ("--cluster-id", self._cluster_id) if self._cluster_id else ()
+        command = node_command("start", "--config", str(self.config_path), *formats, *options)
         if not _spawner:
             _spawner.append(ThreadPoolExecutor(1, "penstock-spawner"))
-        with self.log_path.open("ab") as log:
+        with contextlib.nullcontext() if self.log_path is None else self.log_path.open("ab") as log:
             self._process = _spawner[0].submit(start_process, command, environ, log).result()
         self._parent = os.getpid()
         self._paused = False
@@ -179,7 +195,9 @@ class NodeProcess:
         self._paused = False
 
     def last_log_lines(self) -> list[str]:
-        """The last lines that the node wrote."""
+        """The last lines that the node wrote to its file."""
+        if self.log_path is None:
+            return []
         try:
             with self.log_path.open("rb") as log:
                 log.seek(max(0, self.log_path.stat().st_size - LOG_TAIL_BYTES))
@@ -187,21 +205,26 @@ class NodeProcess:
         except OSError as error:
             return [f"(cannot be read: {error.strerror})"]
 
-    def read_notifications(self) -> None:
-        """Reads the node's new messages; READY=1 ends its start."""
-        while self._notifications is not None:
+    def read_notifications(self) -> list[str]:
+        """The lines of the node's new messages; READY=1 ends its start."""
+        heard: list[str] = []
+        while self._notifications is not None and len(heard) < HEARD_MAX:
             try:
                 message = self._notifications.recv(4096).decode("utf-8", "replace")
             except BlockingIOError:
-                return
+                break
             for line in message.splitlines():
+                heard.append(line)
                 if line.startswith("STATUS="):
                     self.status = line.removeprefix("STATUS=")
                 if line == "READY=1":
-                    self._close_notifications()
+                    self._is_ready = True
+                    if not self._watchdog_us:
+                        self._close_notifications()
+        return heard
 
     def fileno(self) -> int:
-        """The socket of a node that is starting, for select."""
+        """The socket of a node that is starting or watched, for select; -1 without one."""
         return self._notifications.fileno() if self._notifications is not None else -1
 
     def _signal_to_end(self, number: signal.Signals) -> None:
@@ -223,14 +246,14 @@ class NodeProcess:
                 os.unlink(address)
 
 
-def start_process(command: Sequence[str], environ: Mapping[str, str], log: IO[bytes]) -> Child:
+def start_process(command: Sequence[str], environ: Mapping[str, str], log: IO[bytes] | None) -> Child:
     """Starts a program in a session of its own: Ctrl-C in a terminal goes to the cluster's process, which then stops
     the nodes."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=log,
-        stderr=subprocess.STDOUT,
+        stderr=None if log is None else subprocess.STDOUT,
         env=environ,
         start_new_session=True,
     )
@@ -268,7 +291,9 @@ def wait_all_ready(nodes: Sequence[NodeProcess], timeout_s: float) -> None:
                 raise TimedOutError(_with_log(what, late[0].log_path, late[0].last_log_lines()))
 
 
-def _with_log(what: str, log_path: Path, log_lines: Sequence[str]) -> str:
+def _with_log(what: str, log_path: Path | None, log_lines: Sequence[str]) -> str:
+    if log_path is None:
+        return what
     return f"{what}; the end of {log_path}:\n" + "\n".join(f"    {line}" for line in log_lines)
 
 

@@ -1,0 +1,1 @@
+"""`penstock host`: all nodes of this machine as one unit."""
