@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.plain_text import json_line, one_line
+from penstock.process_one import end_at_sigterm, reap_orphans
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
@@ -64,6 +65,9 @@ def server_root() -> Path:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the command line, prepares the path and runs; every expected failure is one line on stderr."""
     options = _parser().parse_args(arguments)
+    end_at_sigterm(os.getpid())
+    if options.action == "start":
+        reap_orphans(os.getpid())
     _die_with_parent()
     prepare_path()
     from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError

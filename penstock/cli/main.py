@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import os
 import signal
 import sys
 from typing import Annotated, Any
@@ -48,6 +49,7 @@ from penstock.cli.moves import balance, reassignments
 from penstock.cli.output import say
 from penstock.cli.security import acls, quotas, users
 from penstock.cli.transactions import command as transactions
+from penstock.process_one import end_at_sigterm
 
 app = typer.Typer(
     help="Penstock: a replicated, durable log.",
@@ -126,5 +128,6 @@ def main() -> None:
     """The entry point of the console script."""
     with contextlib.suppress(AttributeError, ValueError):  # not on every platform; not outside the main thread
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    end_at_sigterm(os.getpid())
     # With `standalone_mode` typer would print usage errors itself, on several lines.
     sys.exit(run_command(lambda: command_line(_first_name())(standalone_mode=False)))

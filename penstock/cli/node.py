@@ -12,6 +12,7 @@ from penstock.cli.options import AsJson
 from penstock.cli.output import say
 from penstock.ids import system_ids
 from penstock.node import node_command
+from penstock.process_one import hold_sigterm
 
 app = typer.Typer(help="Format and run one node of a cluster.", no_args_is_help=True)
 
@@ -264,4 +265,5 @@ def _json(as_json: bool) -> list[str]:
 def become(command: list[str]) -> None:
     """Exec, not a child process: a service manager watches this process."""
     sys.stdout.flush()
+    hold_sigterm(os.getpid())
     os.execv(command[0], command)

@@ -1,7 +1,8 @@
 """The packages that Penstock is built from, and whether they can be trusted: python -m tests.supply_chain COMMAND.
 
 `lock` writes .ci/lock.txt anew, `lower-bounds` tests the oldest packages that pyproject.toml allows, `sbom` prints the
-bill of materials of this environment, `wheel` builds the wheel twice. Each exits 1 when something is wrong.
+bill of materials of this environment, `wheel` builds the wheel twice, `image-pins` writes the pins of the container
+image. Each exits 1 when something is wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.supply_chain import lock, lower_bounds, sbom, wheel
+from tests.supply_chain import image_pins, lock, lower_bounds, sbom, wheel
 
 
 def main() -> int:
@@ -21,16 +22,20 @@ def main() -> int:
     commands.add_parser("lower-bounds", help="install the oldest versions that pyproject.toml allows, and test them")
     billing = commands.add_parser("sbom", help="print what Penstock brings in this environment, as CycloneDX JSON")
     billing.add_argument("--extra", action="append", default=[], help="an extra that is included; may be repeated")
+    billing.add_argument("--dpkg", type=Path, help="a system's var/lib/dpkg, whose packages are listed, too")
     billing.add_argument("--output", type=Path, help="the file to write instead of standard output")
     commands.add_parser("wheel", help="build the wheel twice, in two places, and compare their bytes")
+    commands.add_parser("image-pins", help="write the packages of the container image, out of .ci/lock.txt")
     arguments = parser.parse_args()
     if arguments.command == "lock":
         return lock.write(upgrade=arguments.upgrade)
     if arguments.command == "lower-bounds":
         return lower_bounds.run()
+    if arguments.command == "image-pins":
+        return image_pins.write()
     if arguments.command == "wheel":
         return wheel.compare()
-    bill = sbom.bill_of_materials("penstock", arguments.extra)
+    bill = sbom.bill_of_materials("penstock", arguments.extra, arguments.dpkg)
     if arguments.output is None:
         print(bill)
     else:

@@ -1,7 +1,8 @@
 """The bill of materials of an installation: Penstock and every distribution that it brings, as CycloneDX 1.6 JSON.
 
 It is read from the installed distributions, so it tells what is there, not what a file promises. It names versions,
-licences and who needs whom, and has no hashes: those of the files are in .ci/lock.txt. Two calls print the same bytes.
+licences and who needs whom, and has no hashes: those of the files are in .ci/lock.txt. That of a container image has
+Debian's packages beside them, by dpkg's notes. Two calls print the same bytes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
 
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
@@ -73,16 +75,32 @@ def _component(name: str) -> Component:
     )
 
 
-def bill_of_materials(root: str, extras: list[str]) -> str:
+def of_debian(dpkg: Path) -> list[Component]:
+    """The packages of a system, by its var/lib/dpkg: one file with all, or one for each where there is no dpkg."""
+    notes = sorted((dpkg / "status.d").glob("*")) or [dpkg / "status"]
+    found = []
+    for paragraph in (part for note in notes for part in note.read_text(encoding="utf-8").split("\n\n")):
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
+        if fields:
+            name, version = fields["Package"], fields["Version"]
+            purl = PackageURL("deb", "debian", name, version, {"arch": fields["Architecture"]})
+            found.append(
+                Component(name=name, version=version, type=ComponentType.LIBRARY, purl=purl, bom_ref=f"deb/{name}")
+            )
+    return sorted(found, key=lambda component: component.name)
+
+
+def bill_of_materials(root: str, extras: list[str], dpkg: Path | None = None) -> str:
     """The text of the bill. SOURCE_DATE_EPOCH is its time; its serial number follows from what it lists."""
+    system = [] if dpkg is None else of_debian(dpkg)
     needs = closure(root, extras)
     components = {name: _component(name) for name in sorted(needs)}
     components[root].type = ComponentType.APPLICATION
-    bom = Bom(components=[one for name, one in components.items() if name != root])
+    bom = Bom(components=[*(one for name, one in components.items() if name != root), *system])
     bom.metadata.component = components[root]
     for name, wanted in needs.items():
         bom.register_dependency(components[name], [components[one] for one in sorted(wanted)])
     bom.metadata.timestamp = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", EPOCH)), UTC)
-    listed = " ".join(str(one.purl) for one in components.values())
+    listed = " ".join(str(one.purl) for one in (*components.values(), *system))
     bom.serial_number = uuid.uuid5(uuid.NAMESPACE_URL, listed)
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)

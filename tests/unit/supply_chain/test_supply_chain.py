@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from importlib.metadata import distribution
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+from tests.supply_chain import image_pins
 from tests.supply_chain.lock import EXTRAS, LOCK, gaps, pins, requirements
 from tests.supply_chain.lower_bounds import untrue_bounds
 from tests.supply_chain.sbom import bill_of_materials, closure
@@ -83,3 +85,38 @@ def test_the_bill_of_materials_has_what_a_node_loads_and_nothing_of_the_tests() 
 def test_an_extra_adds_to_the_bill_and_two_bills_are_equal() -> None:
     assert set(closure("penstock", [])) < set(closure("penstock", ["dev"]))
     assert bill_of_materials("penstock", ["dev"]) == bill_of_materials("penstock", ["dev"])
+
+
+def test_the_packages_of_the_image_are_blocks_of_the_lock_file() -> None:
+    lock = LOCK.read_text(encoding="utf-8")
+    for path, text in image_pins.texts().items():
+        assert path.read_text(encoding="utf-8") == text, "run python -m tests.supply_chain image-pins"
+        assert all(block in lock for _, block in image_pins.blocks(text))
+        assert gaps([], text) == []
+
+
+def test_the_image_has_what_a_node_and_the_console_need_and_no_tool_of_development() -> None:
+    runtime, _ = (dict(image_pins.blocks(text)) for text in image_pins.texts().values())
+    assert {"grpcio", "uvloop", "starlette", "uvicorn"} <= set(runtime)
+    assert not {"pytest", "pyspark", "pyarrow", "hatchling"} & set(runtime)
+
+
+def test_a_package_that_the_lock_file_lacks_is_named() -> None:
+    assert image_pins.subset(GOOD, ["rich"]) == image_pins.HEAD + GOOD.partition("numpy")[0]
+    with pytest.raises(KeyError, match="pandas"):
+        image_pins.subset(GOOD, ["pandas"])
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_the_bill_of_an_image_has_the_systems_packages(tmp_path: Path, is_apart: bool) -> None:
+    notes = [f"Package: {name}\nVersion: 1:2-{name}\nArchitecture: amd64\nDescription: a\n b: c\n" for name in "ba"]
+    if is_apart:
+        (tmp_path / "status.d").mkdir()
+        for name, note in zip("ba", notes, strict=True):
+            (tmp_path / "status.d" / name).write_text(note)
+    else:
+        (tmp_path / "status").write_text("\n".join(notes))
+    bill = json.loads(bill_of_materials("penstock", [], tmp_path))
+    of_system = [one["purl"] for one in bill["components"] if one["purl"].startswith("pkg:deb/")]
+    assert of_system == ["pkg:deb/debian/a@1:2-a?arch=amd64", "pkg:deb/debian/b@1:2-b?arch=amd64"]
+    assert bill_of_materials("penstock", [], tmp_path) != bill_of_materials("penstock", [])
