@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.plain_text import json_line, one_line
-from penstock.process_one import end_at_sigterm, reap_orphans
+from penstock.process.process_one import end_at_sigterm, reap_orphans
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _die_with_parent()
     prepare_path()
     from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
-    from penstock.standard_streams import give_up_unwritten, open_standard_streams
+    from penstock.process.standard_streams import give_up_unwritten, open_standard_streams
 
     open_standard_streams()  # BEFORE any file or socket, which would get the number of a closed one
     try:

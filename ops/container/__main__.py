@@ -30,7 +30,8 @@ def main() -> int:
             builder.base(Path(directory), is_final=is_final)
         digest = builder.image(Path(directory), options.tag)
     size = builder.size(f"{NAME}:{options.tag}") - builder.size(FINAL_BASE)
-    print(f"{NAME}:{options.tag} {digest}, {size / 1e6:.0f} MB on a base of {builder.size(FINAL_BASE) / 1e6:.0f} MB")
+    on = f"{size / 1e6:.0f} MB on a base of {builder.size(FINAL_BASE) / 1e6:.0f} MB"
+    sys.stdout.write(f"{NAME}:{options.tag} {digest}, {on}\n")
     return 0
 
 

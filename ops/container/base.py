@@ -22,7 +22,7 @@ SUITE: Final = "bookworm"
 FINAL_PACKAGES: Final = ("base-files", "ca-certificates", "libpython3.11-stdlib", "libstdc++6", "python3-minimal")
 BUILD_PACKAGES: Final = ("python3-pip", "python3-venv")
 NOT_WANTED: Final = frozenset({"debconf", "dpkg", "mawk", "openssl", "readline-common", "tar"})
-"""What the packages' own scripts would need, which do not run here."""
+"""The scripts of packages need them, and do not run here."""
 NOT_WANTED_PATHS: Final = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian")
 APT_PATHS: Final = (
     "etc/apt/sources.list.d",

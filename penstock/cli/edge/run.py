@@ -31,7 +31,7 @@ from penstock.cli.edge.usage import EXIT_USAGE, UsageError, show_usage, usage_me
 from penstock.cli.output import is_utf8
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
 from penstock.plain_text import one_line, plain_json, plain_lines
-from penstock.standard_streams import give_up_unwritten, open_standard_streams
+from penstock.process.standard_streams import give_up_unwritten, open_standard_streams
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
