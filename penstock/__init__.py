@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.client.consumer.consumer import Consumer as Consumer
     from penstock.client.consumer.consumer_metrics import ConsumerStatistics as ConsumerStatistics
     from penstock.client.consumer.consumer_metrics import FetchStatistics as FetchStatistics
+    from penstock.client.consumer.consumer_metrics import RecentFetches as RecentFetches
     from penstock.client.consumer.consumer_record import ConsumerRecord as ConsumerRecord
     from penstock.client.consumer.groups.member_report import GroupStatistics as GroupStatistics
     from penstock.client.consumer.raw.raw_buffer import RawBuffer as RawBuffer
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from penstock.client.producer.future import RecordFuture as RecordFuture
     from penstock.client.producer.producer import Producer as Producer
     from penstock.client.producer.producer_statistics import ProducerStatistics as ProducerStatistics
+    from penstock.client.producer.producer_statistics import RecentSends as RecentSends
     from penstock.client.producer.transactions.async_atomic_batches import AsyncAtomicBatches as AsyncAtomicBatches
     from penstock.client.producer.transactions.async_atomic_batches import AsyncAtomicWriter as AsyncAtomicWriter
     from penstock.client.producer.transactions.async_transaction import AsyncTransaction as AsyncTransaction
@@ -88,6 +90,7 @@ _HOMES = {
     "ConsumerRecord": "penstock.client.consumer.consumer_record",
     "ConsumerStatistics": "penstock.client.consumer.consumer_metrics",
     "FetchStatistics": "penstock.client.consumer.consumer_metrics",
+    "RecentFetches": "penstock.client.consumer.consumer_metrics",
     "GroupPositions": "penstock.client.cluster.group_positions",
     "GroupStatistics": "penstock.client.consumer.groups.member_report",
     "HasMetrics": "penstock.client.metrics.metrics_collector",
@@ -104,6 +107,7 @@ _HOMES = {
     "ProducerIdAndEpoch": "penstock.types",
     "ProducerOptions": "penstock.client.options.typed_options",
     "ProducerStatistics": "penstock.client.producer.producer_statistics",
+    "RecentSends": "penstock.client.producer.producer_statistics",
     "RawBuffer": "penstock.client.consumer.raw.raw_buffer",
     "RecordFuture": "penstock.client.producer.future",
     "RecordMetadata": "penstock.types",
@@ -161,6 +165,8 @@ __all__ = [
     "ProducerOptions",
     "ProducerStatistics",
     "RawBuffer",
+    "RecentFetches",
+    "RecentSends",
     "RecordFuture",
     "RecordMetadata",
     "RecordProcessor",

@@ -93,6 +93,8 @@ There `record-send-total` of a producer is `penstock_producer_record_send_total`
 consumers `group_id`, and `records-lag` has `topic` and `partition`. A processor has
 [its own](processing.md#options-and-metrics).
 Names are Kafka's where Kafka's client has a metric with that meaning; a name that ends with `-total` only grows.
+Rates and averages are those of the last 30 to 60 s, maxima those of the client's whole life. A consumer shows the lags
+of its 1,000 partitions that are furthest behind. Counting costs nothing for a record: it is done once a batch.
 
 | client | metric | meaning |
 | --- | --- | --- |

@@ -71,6 +71,7 @@ def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
         table = pa.Table.from_batches(batches, options.schema)
     if not rows:
         core.reader.raise_new()
+    core.look()
     core.count(rows)
     return table
 

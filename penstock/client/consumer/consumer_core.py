@@ -26,6 +26,7 @@ from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.consumer.raw.raw_fetch import RawFetch
 from penstock.client.consumer.reader import Reader
 from penstock.client.environment import ClientEnvironment
+from penstock.client.metrics.recent_totals import RecentTotals
 from penstock.client.options.config import ConsumerConfig, consumer_config
 from penstock.client.options.options import parse_bootstrap
 from penstock.client.wire.large_buffers import reuse_large_buffers
@@ -97,8 +98,8 @@ class ConsumerCore:
         self._on_ready = on_ready
         self._raw_fetches: dict[RawFetch, None] = {}
         self._leftover: _Leftover | None = None
-        self._records = 0
-        self._polls = 0
+        self._counts = {"records": 0, "polls": 0}
+        self._recent = RecentTotals()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Starts the network half on `loop`."""
@@ -181,16 +182,21 @@ class ConsumerCore:
         self.count(len(taken))
         return taken
 
+    def look(self) -> None:
+        """Remembers the counts for rates, at most twice in a window; once for each piece, and for no record."""
+        self._recent.look(self.clock.now_ms(), self._counts)
+
     def count(self, records: int) -> None:
         """Counts a poll that gave this many records."""
-        self._polls += 1
-        self._records += records
+        self._counts["polls"] += 1
+        self._counts["records"] += records
 
     def _take_rows(self, piece: Deliver, count: int) -> tuple[list[ConsumerRecord], int]:
         """Takes at most `count` records of the piece; the others stay decoded for the next poll. The records, and the
         bytes that the piece has unpacked."""
         left, self._leftover = self._leftover, None
         if left is None or left.piece is not piece:
+            self.look()
             columns, piece = self.reader.decode(piece, self.read_columns)
             made = make_records(piece.topic_partition, columns, piece.origin)
             left = _Leftover(piece, made, 0, columns.unpacked_bytes)
@@ -244,4 +250,14 @@ class ConsumerCore:
 
     def statistics(self) -> ConsumerStatistics:
         group = self.group.statistics() if self.group is not None else None
-        return ConsumerStatistics(self._records, self._polls, self.buffer.used_bytes, self.fetcher.statistics(), group)
+        counts = self._counts
+        growth = self._recent.growth(self.clock.now_ms(), counts)
+        return ConsumerStatistics(
+            counts["records"],
+            counts["polls"],
+            self.buffer.used_bytes,
+            self.fetcher.statistics(),
+            group,
+            growth.rate("records"),
+            growth.mean("records", "polls"),
+        )

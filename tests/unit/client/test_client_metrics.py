@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import Admin, ClientMetric, Consumer, MetricsCollector, Producer, TopicPartition
+from penstock.client.options.config import ProducerConfig
 from tests.support.fake_broker import FakeCluster
 
 ORDERS = TopicPartition("orders", 0)
@@ -86,3 +87,27 @@ def test_a_client_that_was_dropped_is_left_out() -> None:
         del admin
         gc.collect()
         assert not samples(collector)
+
+
+def test_requests_and_fetches_are_timed_and_sized() -> None:
+    with (
+        FakeCluster(1) as cluster,
+        Producer(cluster.bootstrap, linger_ms=50) as producer,
+        Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        cluster.create_topic("orders", 1)
+        for future in [producer.send("orders", b"v" * 100) for _ in range(30)]:
+            future.result(30)
+        consumer.assign([ORDERS])
+        while not (records := consumer.poll(30_000)):
+            pass
+        sent = {metric.name: metric.value for metric in producer.metrics()}
+        got = {metric.name: metric.value for metric in consumer.metrics()}
+    assert sent["record-send-rate"] == pytest.approx(1.0)  # 30 records, and a rate is of 30 s at least
+    assert sent["records-per-request-avg"] * sent["request-total"] == pytest.approx(30)
+    assert sent["batch-size-max"] >= sent["batch-size-avg"] > 100
+    assert sent["request-latency-max"] >= sent["request-latency-avg"] >= 0
+    assert sent["record-queue-time-max"] >= sent["record-queue-time-avg"]
+    assert sent["buffer-available-bytes"] == ProducerConfig().buffer_memory
+    assert got["fetch-size-avg"] > 100 and got["fetch-latency-max"] >= got["fetch-latency-avg"]
+    assert got["records-consumed-rate"] == pytest.approx(len(records) / 30)

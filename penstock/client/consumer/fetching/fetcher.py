@@ -16,7 +16,7 @@ from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.by_leader import check_partitions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.waiting import Waiting
-from penstock.client.consumer.consumer_metrics import FetchStatistics
+from penstock.client.consumer.consumer_metrics import FETCH_COUNTS, FetchStatistics, recent_fetches
 from penstock.client.consumer.fetching.effects import Deliver, Effect, FindLeader, ReadElsewhere, ReportError
 from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer, FetchRefusal
 from penstock.client.consumer.fetching.fetch_link import FetchLink, Wanted
@@ -25,6 +25,7 @@ from penstock.client.consumer.fetching.look_ups import LookUps
 from penstock.client.consumer.fetching.partition_state import PartitionState, consumer_waits
 from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
+from penstock.client.metrics.recent_totals import RecentTotals
 from penstock.client.options.config import ConsumerConfig
 from penstock.errors import ApiError, LeaderNotAvailableError, UnknownTopicOrPartitionError
 from penstock.messages.fetch import FetchRequest, FetchResponse
@@ -61,7 +62,9 @@ class Fetcher:
         self._is_cut_off = False
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        self._counts = dict.fromkeys(FetchStatistics.__dataclass_fields__, 0)
+        self._counts = dict.fromkeys(FETCH_COUNTS, 0)
+        self._recent = RecentTotals()
+        self._asked_ms: dict[int, int] = {}  # by node: each has one fetch at a time
 
     # -- what the links ask (LinkOwner) --------------------------------------------------------------------------------
 
@@ -72,6 +75,8 @@ class Fetcher:
         return self._positions.wanted(node_id, self._cluster.cache, self._config.max_partition_fetch_bytes, now_ms)
 
     def call(self, node_id: int, delta: SessionDelta) -> FetchRequest:
+        self._asked_ms[node_id] = now_ms = self._cluster.clock.now_ms()
+        self._recent.look(now_ms, self._counts)
         self._counts["requests"] += 1
         config = self._config
         return FetchRequest(
@@ -93,6 +98,7 @@ class Fetcher:
 
     def on_answer(self, node_id: int, answer: FetchResponse) -> None:
         now_ms = self._cluster.clock.now_ms()
+        self._note_latency(now_ms - self._asked_ms.pop(node_id, now_ms))
         effects: list[Effect] = []
         try:
             for result in answer.partitions:
@@ -113,6 +119,12 @@ class Fetcher:
             not isinstance(e, Deliver) for e in effects
         ):
             self.touch()  # a partition may back off even without an effect, and a timer is to end that
+
+    def _note_latency(self, latency_ms: int) -> None:
+        counts = self._counts
+        counts["answers"] += 1
+        counts["latency_ms"] += latency_ms
+        counts["latency_max_ms"] = max(counts["latency_max_ms"], latency_ms)
 
     def _tell_of_long_failures(self, errors: Iterable[tuple[TopicPartition, ApiError]]) -> None:
         for tp, error in errors:
@@ -322,7 +334,8 @@ class Fetcher:
         await asyncio.gather(*self._closing, *(link.close() for link in links))
 
     def statistics(self) -> FetchStatistics:
-        return FetchStatistics(**self._counts)
+        growth = self._recent.growth(self._cluster.clock.now_ms(), self._counts)
+        return FetchStatistics(**self._counts, recent=recent_fetches(growth))
 
     def __repr__(self) -> str:
         return f"Fetcher({self._positions!r}, {self._buffer!r}, brokers={sorted(self._links)})"

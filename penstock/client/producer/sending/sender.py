@@ -69,7 +69,7 @@ class Sender:
         self._stall = StallNotice(
             self._partitions.queues, lambda queues: producer_waits(queues, cluster.cache, acks, self.throttled_ms)
         )
-        self._ended = EndedBatches(accumulator.memory, transaction, self.wake)
+        self._ended = EndedBatches(accumulator.memory, transaction, self.wake, cluster.clock)
         cluster.subscribe(self._pump)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -158,7 +158,7 @@ class Sender:
         timeout_ms = limit_ms - min(ANSWER_GRACE_MS, limit_ms // 3)  # the answer names what waited in vain, and is here
         transactional_id = self._transaction.on_sent() if self._transaction is not None else ""
         call = ProduceRequest(self._acks, timeout_ms, parts, self._acks != 0, transactional_id)
-        self._ended.note_request(sum(len(part.records) for part in parts))
+        self._ended.note_request([batch for _, batch in request.entries], sum(len(part.records) for part in parts))
         link.submit(request, call)
 
     def _leave_old_leaders(self, now_ms: int) -> None:
@@ -231,6 +231,7 @@ class Sender:
         if answer is None:
             self._ended.apply(self._dispatcher.on_unanswered(request))
         else:
+            self._ended.note_latency(now_ms - request.sent_ms)
             self._ended.apply(self._dispatcher.on_answer(request, answer, now_ms))
         self._pump()
 
