@@ -1,8 +1,12 @@
-"""`python -m tests.kubernetes [--write]`: the chart and its manifests.
+"""`python -m tests.kubernetes [--write] [--run [--image NAME] [--podman COMMAND]]`: the chart and its pods.
 
 helm lints the chart with each file of ops/kubernetes/values, refuses what is wrong by its name, and makes what
 ops/kubernetes/manifests has (`--write` writes it anew). kubeconform compares every object with the schemas of
 Kubernetes, cert-manager and Prometheus' operator. Five seconds, and a minute for the first download of schemas.
+
+`--run` also lets podman run the pods of two of the manifests, each made from its StatefulSet's template: a first ack, a
+rolling restart under load, a lost volume, controllers and brokers apart (play.py). It takes root, podman with runc, the
+image of ops/container, and four minutes.
 
 Needed: helm (v4), kubeconform (`go install github.com/yannh/kubeconform/cmd/kubeconform@latest`), go, and
 `pip install kubernetes-validate`. A part whose tool is missing is skipped, and says so. Exit code 1 for a fault.
@@ -23,8 +27,11 @@ from tests.kubernetes.schemas import SchemasMissingError, write_schemas
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m tests.kubernetes", description="The Helm chart and its manifests.")
+    parser = argparse.ArgumentParser(prog="python -m tests.kubernetes", description="The Helm chart and its pods.")
     parser.add_argument("--write", action="store_true", help="write ops/kubernetes/manifests anew")
+    parser.add_argument("--run", action="store_true", help="run the pods by podman, too")
+    parser.add_argument("--image", default="", help="the image to run; without it localhost/penstock of this version")
+    parser.add_argument("--podman", default="", help="the command and its options, such as another --root")
     options = parser.parse_args()
     if shutil.which("helm") is None:
         print("skipped: helm is missing (go install helm.sh/helm/v4/cmd/helm@latest)")
@@ -36,6 +43,10 @@ def main() -> int:
         print(f"helm lint: {len(made)} files of values are good, {check_refusals()} wrong values are refused by name")
         compare(made, write=options.write)
         conform(made)
+        if options.run:
+            from tests.kubernetes.play import run_pods
+
+            run_pods(made["secured"], made["separate"], options.image, options.podman)
     except ChartError as error:
         print(f"FAILED: {error}")
         return 1

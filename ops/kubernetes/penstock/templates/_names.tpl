@@ -23,6 +23,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{/* Where clients begin. The whole name, because short ones may end in .penstock: so end those by which nodes know each other. */}}
+{{- define "penstock.service" -}}
+{{ include "penstock.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+{{- end }}
+
 {{/* The domain in which each pod has a name: that of the headless Service. */}}
 {{- define "penstock.domain" -}}
 {{ include "penstock.fullname" . }}-nodes.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
@@ -88,11 +93,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $namespace := .root.Release.Namespace }}
 - {{ .node.host }}
 - {{ .node.pod }}.{{ $service }}-nodes.{{ $namespace }}.svc
-- {{ .node.pod }}.{{ $service }}-nodes
-- {{ $service }}.{{ $namespace }}.svc.{{ .root.Values.clusterDomain }}
+- {{ include "penstock.service" .root }}
 - {{ $service }}.{{ $namespace }}.svc
-- {{ $service }}.{{ $namespace }}
-- {{ $service }}
 - localhost
 - node-{{ .node.id }}.{{ include "penstock.clusterId" .root | lower }}.penstock
 {{- end }}

@@ -18,7 +18,7 @@ capabilities: {drop: [ALL]}
 {{/* How the command line reaches the cluster, as the first user. */}}
 {{- define "penstock.clientEnv" -}}
 - name: PENSTOCK_BOOTSTRAP
-  value: {{ include "penstock.fullname" . }}:9192
+  value: {{ include "penstock.service" . }}:9192
 {{- if .Values.security.enabled }}
 - name: PENSTOCK_TLS_CA
   value: /etc/penstock/tls/ca.pem
