@@ -32,7 +32,7 @@ TOML list or one string with commas. A mistake is reported before any file is to
 and remedy.
 
 With `--config env:FILE` variables of the environment win over the file, and with `--config env:` there are variables
-alone. The variable of a key is `PENSTOCK_` and the key in capitals with underscores
+alone, as in [containers](containers.md). The variable of a key is `PENSTOCK_` and the key in capitals with underscores
 for dots: `PENSTOCK_NODE_ID` is `node.id`, `PENSTOCK_LISTENER_NAME_OUTSIDE_MAX_CONNECTIONS` is
 `listener.name.outside.max.connections`. Lists have commas; an empty variable counts as not set. A variable that is no
 key is refused, with the nearest name; those of clients (`PENSTOCK_BOOTSTRAP`, `PENSTOCK_TLS_CA`, …) and those that
