@@ -37,7 +37,7 @@ ORPHAN = "import os, time\nif os.fork(): os._exit(0)\ntime.sleep(0.2)"
 @dataclass(frozen=True, slots=True)
 class Options:
     rate: int = option(1_000, "records a second while containers are replaced")
-    store: str = option("", "a folder with the images of an earlier run; without it they are built")
+    store: str = option("", "a folder that keeps the images; where it has them already, they are not built")
     driver: str = option("overlay", "of containers-storage; vfs works everywhere")
     calm_s: float = option(5.0, "seconds of load between two containers")
 
@@ -48,10 +48,10 @@ def play(run: Run[Options]) -> None:
         return
     store = Path(run.options.store or run.directory / "store").absolute()
     podman = Podman(store, store.with_name(f"{store.name}-state"), run.options.driver)
-    if not run.options.store:
+    image = f"{NAME}:{__version__}"
+    if podman.do("image", "exists", image).code:
         _build(run, podman)
     run.enter(containers(podman))
-    image = f"{NAME}:{__version__}"
     podman.must("tag", image, UPDATED)
     _one_node(run, Nodes(podman, image, 1))
     _three_nodes(run, Nodes(podman, image, 3))
