@@ -94,6 +94,7 @@ def test_a_start_tells_its_status_and_then_that_it_is_ready(node: Watched) -> No
     assert "leads 0 of 0 partitions; the active controller" in in_service
     status, lines = node.get("/readyz")
     assert status == 200 and all(line["ok"] for line in lines)
+    assert node.get("/syncz") == (200, [*lines, {"check": "replicas", "ok": True}])
     assert node.get("/livez") == (200, [{"check": "event-loop", "ok": True}])
 
 

@@ -99,10 +99,13 @@ def test_commands_of_the_jobs_are_there_with_their_options() -> None:
 
 
 def test_the_chart_has_the_rules_and_dashboards_of_ops() -> None:
-    for link, target in (("alerts.yml", "ops/prometheus/alerts.yml"), ("dashboards", "ops/grafana/dashboards")):
-        path = CHART / link
-        assert path.is_symlink() and not Path(os.readlink(path)).is_absolute()
-        assert path.resolve() == TOP / target and path.exists()
+    """By links to files, which helm, git and a source archive follow."""
+    dashboards = {f"dashboards/{path.name}": path for path in (TOP / "ops/grafana/dashboards").glob("*.json")}
+    assert {f"dashboards/{path.name}" for path in (CHART / "dashboards").iterdir()} == set(dashboards)
+    for name, target in {"alerts.yml": TOP / "ops/prometheus/alerts.yml", **dashboards}.items():
+        link = CHART / name
+        assert link.is_symlink() and not Path(os.readlink(link)).is_absolute()
+        assert link.resolve() == target and link.exists()
     assert '.Files.Get "alerts.yml"' in TEMPLATES and '.Files.Glob "dashboards/*.json"' in TEMPLATES
 
 
