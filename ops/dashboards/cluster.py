@@ -11,7 +11,16 @@ IN_SERVICE = Row(
     "In service",
     (
         Stat("Nodes that answer", "Nodes whose last scrape worked.", 'sum(up{job="penstock"})', None, 1),
-        Stat("Nodes that do not answer", "Nodes whose last scrape failed.", 'sum(up{job="penstock"} == bool 0)'),
+        Stat(
+            "Nodes that do not answer",
+            "Nodes whose last scrape failed, and nodes that a host has and that do not run.",
+            'sum(up{job="penstock"} == bool 0) + (sum(penstock_host_node_up == bool 0) or vector(0))',
+        ),
+        Stat(
+            "Nodes started again",
+            "By their host, in the last hour, because their processes had ended by themselves.",
+            "sum(increase(penstock_host_node_restarts_total[1h])) or vector(0)",
+        ),
         Stat("Nodes that are not ready", "/readyz says what is missing.", "sum(penstock_node_ready == bool 0)"),
         Stat("Active controllers", "Exactly one in a healthy cluster.", "sum(penstock_active_controllers)", 2, 1),
         Stat("Offline partitions", "No leader: neither readable nor writable.", "max(penstock_offline_partitions)"),

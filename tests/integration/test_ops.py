@@ -21,6 +21,7 @@ import grpc
 import pytest
 
 from broker.config.config import load_config
+from broker.host.host_pages import HostReadings
 from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.kafka.schemas.security import (
@@ -44,7 +45,16 @@ from tests.alerts_fire.stage import OF_THE_MACHINE
 from tests.support.grpc_stub import Stub
 from tests.support.kafka_metric_names import KAFKA_NAMES
 from tests.support.kafka_socket import KafkaSocket
-from tests.support.metrics_page import CA, ISSUER, cluster_of_the_page, page, shown, use_a_topic, wait_until_empty
+from tests.support.metrics_page import (
+    CA,
+    ISSUER,
+    a_node_of_a_host,
+    cluster_of_the_page,
+    page,
+    shown,
+    use_a_topic,
+    wait_until_empty,
+)
 from tests.support.prometheus import query, running_prometheus, write_config
 
 UNITS = ("penstock@.service", "penstock-host.service", "penstock-console.service")
@@ -82,7 +92,8 @@ def test_every_metric_with_a_name_in_kafka_is_shown(metrics: set[str]) -> None:
 
 def test_every_panel_asks_for_metrics_that_a_node_shows_and_every_metric_has_a_panel(metrics: set[str]) -> None:
     asked = {name for expression in panel_queries() for name in NAME.findall(expression)}
-    assert not asked - metrics - {sample.name for family in used_job().registry.collect() for sample in family.samples}
+    of_others = (*used_job().registry.collect(), *HostReadings([a_node_of_a_host()], set()).collect())
+    assert not asked - metrics - {sample.name for family in of_others for sample in family.samples}
     ours = {_family(name) for name in metrics if name.startswith("penstock_")}
     without = ours - {_family(name) for name in asked}
     assert not without, f"give each a panel in ops/dashboards/: {sorted(without)}"
@@ -95,7 +106,8 @@ def _family(name: str) -> str:
 
 def test_every_alert_asks_for_metrics_that_a_node_shows(metrics: set[str]) -> None:
     asked = set(NAME.findall((OPS / "prometheus" / "alerts.yml").read_text(encoding="utf-8")))
-    assert len(asked) >= 20 and not asked - metrics
+    of_hosts = {sample.name for one in HostReadings([a_node_of_a_host()], set()).collect() for sample in one.samples}
+    assert len(asked) >= 20 and not asked - metrics - of_hosts
 
 
 def test_the_example_configuration_is_one_that_a_node_accepts() -> None:
