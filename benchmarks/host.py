@@ -156,7 +156,7 @@ def busiest_share(nodes: int) -> float:
 
 
 def reckoned(row: Row) -> Iterator[dict[str, Any]]:
-    """What this work would come to on more processors, from one node's processor time for a MB."""
+    """The rates of this work on more processors, from one node's processor time for a MB."""
     per_mb = row.nodes_s / row.mb
     for nodes, processors in RECKONED:
         full = nodes / busiest_share(nodes) / per_mb
