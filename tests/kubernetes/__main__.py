@@ -44,9 +44,10 @@ def main() -> int:
         compare(made, write=options.write)
         conform(made)
         if options.run:
-            from tests.kubernetes.play import run_pods
+            from tests.kubernetes.play import SCALED, run_pods
 
-            run_pods(made["secured"], made["separate"], options.image, options.podman)
+            scaled = render("separate", f"scaling.gone={{{SCALED}}}", f"scaling.new={{{SCALED}}}")
+            run_pods(made["secured"], scaled, options.image, options.podman)
     except ChartError as error:
         print(f"FAILED: {error}")
         return 1

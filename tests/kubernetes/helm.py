@@ -45,9 +45,11 @@ class ChartError(Exception):
     """The chart does what it should not."""
 
 
-def render(values: str) -> str:
-    """The manifests of one file of values; ChartError."""
-    done = _helm("template", "penstock", str(CHART), "-n", NAMESPACE, "-f", str(KUBERNETES / f"values/{values}.yaml"))
+def render(values: str, *more: str) -> str:
+    """The manifests of one file of values, and of more values as NAME=VALUE; ChartError."""
+    words = ["-n", NAMESPACE, "-f", str(KUBERNETES / f"values/{values}.yaml")]
+    words += [word for value in more for word in ("--set", value)]
+    done = _helm("template", "penstock", str(CHART), *words)
     if done.returncode:
         raise ChartError(f"{values}: {done.stderr}")
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines()) + "\n"

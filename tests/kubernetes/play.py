@@ -4,7 +4,8 @@
 2. A rolling restart under 1,000 records a second: the highest number first, and the next one when /syncz answers 200.
 3. All pods end by SIGKILL, the first one's volume is lost, and all start again: it must not begin a second quorum, and
    its broker must be refused until its log dir is given up.
-4. Three controllers and four brokers in pods of their own.
+4. Three controllers and four brokers in pods of their own. The Jobs of an upgrade drain a broker and forget it; it
+   comes back on a new volume, and a Job gives it its share.
 
 What podman cannot do stands in pods.py. Needed: root, podman with netavark, runc, and an image of this tree.
 """
@@ -40,6 +41,8 @@ SUBNET: Final = "10.91.{}.0/24"
 SERVICE: Final = "penstock.penstock.svc.cluster.local"
 GROUP: Final = 10_001
 RATE: Final = 1_000
+SCALED: Final = 103
+"""The broker that goes and comes back."""
 READY_S: Final = 120
 MIN_READY_S: Final = 5
 
@@ -102,10 +105,11 @@ class Cluster:
         text = yaml.safe_dump_all([*maps, pod])
         self.machine.podman("kube", "play", "--network", self.machine.network, "--ip", address, "-", text=text)
 
-    def run_job(self, job: Document, address: str) -> None:
+    def run_job(self, name: str) -> None:
         """Runs a Job to its end; ChartError."""
+        job = next(one for one in of_kind(self.documents, "Job") if one["metadata"]["name"] == name)
         pod = job_pod(job, self.place)
-        self._play(pod, address)
+        self._play(pod, f"{self.addresses[self.names[0]].rpartition('.')[0]}.100")
         container = f"{pod['metadata']['name']}-{pod['spec']['containers'][0]['name']}"
         wait_until(lambda: self._exited_well(container), lambda: f"{container}: {self.log(container)[-500:]}")
         self.machine.podman("pod", "rm", "-f", pod["metadata"]["name"])
@@ -193,6 +197,7 @@ def run_pods(secured: str, separate: str, image: str, podman: str) -> None:
     with _machine(podman) as (machine, third):
         cluster = Cluster(machine, list(yaml.safe_load_all(separate)), image or IMAGE, third)
         first_ack(cluster, "admin")
+        fewer_and_more(cluster)
 
 
 @contextmanager
@@ -230,7 +235,8 @@ def _secrets(machine: Machine, cluster_id: str, names: Sequence[str], domain: st
     for secret in ("penstock-admin", "shop-password"):
         made[secret] = machine.secret(secret, {"password": password})
     made["users"] = machine.secret("users", {"shop": password})
-    made["tls"] = made["penstock-tls"]  # what cert-manager would make, as the pods of a pool mount it
+    for name in ("tls", f"{names[0]}-tls"):  # what cert-manager would make, as the pods of a pool and of Jobs mount it
+        made[name] = made["penstock-tls"]
     return made
 
 
@@ -240,13 +246,13 @@ def first_ack(cluster: Cluster, user: str) -> None:
     cluster.start(*cluster.names)
     cluster.wait_ready(*cluster.names)
     ready = time.monotonic() - began
-    for at, job in enumerate(of_kind(cluster.documents, "Job")):
-        third = cluster.addresses[cluster.names[0]].rpartition(".")[0]
-        cluster.run_job(job, f"{third}.{100 + at}")
+    if user != "admin":
+        cluster.run_job("penstock-declare")
     run, client = cluster.machine.podman, partial(cluster.client, user, cluster.place.image)
     if user == "admin":
-        run(*client("topics", "create", "orders"))
+        run(*client("topics", "create", "orders", "--partitions", "8"))
     run(*client("produce", "orders"), text="first record\n")
+    run("exec", f"{cluster.names[0]}-penstock", "penstock", "cluster", "health")
     print(f"pods: {len(cluster.names)} are ready after {ready:.1f} s; first ack after {time.monotonic() - began:.1f} s")
 
 
@@ -307,6 +313,28 @@ def lost_volume(cluster: Cluster) -> None:
     if len(before) != 3 or len(after) != 3 or len(before & after) != 2:
         raise ChartError(f"lost volume: the voters were {before}, and are {after}")
     print(f"pods: {first} lost its volume while all were stopped: refused, {lost} given up, and three voters, one anew")
+
+
+def fewer_and_more(cluster: Cluster) -> None:
+    """The Jobs of an upgrade with a broker less, and then with one more; ChartError."""
+    began = time.monotonic()
+    pod = next(name for name in cluster.names if name.endswith(f"-{SCALED}"))
+    cluster.run_job("penstock-drain")
+    drained = time.monotonic()
+    cluster.stop(pod)
+    cluster.machine.podman("volume", "rm", f"data-{pod}")
+    cluster.run_job("penstock-unregister")
+    forgotten = time.monotonic()
+    cluster.start(pod)
+    cluster.run_job("penstock-balance")
+    found = json.loads(
+        cluster.machine.podman(*cluster.client("admin", cluster.place.image, "brokers", "list", "--json"))
+    )
+    replicas = {one["broker"]: one["replicas"] for one in found}
+    if not replicas.get(SCALED):
+        raise ChartError(f"broker {SCALED} has no share: {replicas}")
+    seconds = f"drained in {drained - began:.1f} s, forgotten {forgotten - drained:.1f} s later"
+    print(f"pods: broker {SCALED} was {seconds}, and back with its share after {time.monotonic() - forgotten:.1f} s")
 
 
 def _voters(cluster: Cluster) -> set[str]:
