@@ -37,8 +37,6 @@ from penstock.process.process_one import end_at_sigterm, reap_orphans
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
-LOG_NAME_VARIABLE = "PENSTOCK_LOG_NAME"
-"""Set by a process whose nodes write to one place: what begins each line."""
 NODE_ACTIONS = ("start", "format", "check", "recover-quorum", "voter", "install", "uninstall")
 HOST_ACTIONS = ("host-start", "host-check", "host-format", "host-install", "host-uninstall")
 LOG_ACTIONS = ("log-dump", "log-verify", "log-recover")

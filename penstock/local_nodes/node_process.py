@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from penstock.errors import PenstockError, TimedOutError
-from penstock.node import LOG_NAME_VARIABLE, PARENT_VARIABLE, node_command
+from penstock.node import PARENT_VARIABLE, node_command
+from penstock.process.standard_streams import LOG_NAME_VARIABLE
 
 LOG_TAIL_BYTES = 8 * 1024
 LOG_TAIL_LINES = 25

@@ -17,6 +17,10 @@ _MODES = (os.O_WRONLY, os.O_RDONLY, os.O_RDWR)
 """How the null device is opened, by descriptor."""
 
 
+LOG_NAME_VARIABLE = "PENSTOCK_LOG_NAME"
+"""Set by a process whose nodes write to one place: what begins each line of a node's log."""
+
+
 def open_standard_streams() -> None:
     """Opens those of the descriptors 0, 1 and 2 that are closed; child processes inherit them."""
     for number, mode in enumerate(_MODES):

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from penstock import Admin, TopicPartition
 from penstock.client.admin.log_dir_info import LogDirInfo
-from penstock.testing import process
+from penstock.local_nodes import node_process as process
 from tests.chaos.hanging_node import hanging_node_command
 from tests.chaos.ledger import Ledger
 from tests.support.hanging_fs import flag_of

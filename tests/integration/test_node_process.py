@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import TimedOutError
+from penstock.local_nodes import node_process as process
 from penstock.local_nodes.node_process import NodeFailedError, NodeProcess, wait_all_ready
-from penstock.testing import process
 from tests.integration.test_cluster import wait_until
 
 READY = """

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from penstock.client.admin.admin import Admin
+from penstock.local_nodes import node_process as process
 from penstock.local_nodes.node_process import NodeFailedError
-from penstock.testing import Cluster, process
+from penstock.testing import Cluster
 from tests.integration.test_cluster import wait_until
 from tests.support import nursery
 from tests.support.nursery import ForkedNode
@@ -22,7 +23,8 @@ pytestmark = pytest.mark.skipif(not nursery.is_wanted(), reason="nodes are execu
 
 HOLDS_A_CLUSTER = """
 import signal
-from penstock.testing import Cluster, process
+from penstock.local_nodes import node_process as process
+from penstock.testing import Cluster
 from tests.support import nursery
 process.start_process = nursery.start_process
 cluster = Cluster().open()

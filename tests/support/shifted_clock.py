@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import pytest
 
-from penstock.testing import process
+from penstock.local_nodes import node_process as process
 from tests.support import nursery
 
 SOURCE = r"""

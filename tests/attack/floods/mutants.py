@@ -13,7 +13,7 @@ from typing import Final
 from unittest.mock import patch
 
 from penstock.errors import PenstockError
-from penstock.testing import process
+from penstock.local_nodes import node_process as process
 from tests.attack.floods.campaign import Settings, run
 from tests.attack.floods.mutant_node import mutant_node_command
 from tests.attack.floods.mutant_table import MUTANTS, Mutant

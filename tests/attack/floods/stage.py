@@ -22,19 +22,17 @@ from typing import Any, Final
 
 from penstock import Admin
 from penstock.client.admin.admin_types import UserScramCredentialUpsertion
+from penstock.local_nodes.node_ports import (
+    CONTROLLER_PORT_STEP,
+    INTERNAL_PORT_STEP,
+    KAFKA_PORT_STEP,
+    METRICS_PORT_STEP,
+)
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 from penstock.messages.security.quotas import QuotaEntity
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster
-from penstock.testing.ports import (
-    CONTROLLER_PORT_STEP,
-    HOST,
-    INTERNAL_PORT_STEP,
-    KAFKA_PORT_STEP,
-    METRICS_PORT_STEP,
-    free_ports,
-    is_free,
-)
+from penstock.testing.ports import HOST, free_ports, is_free
 from tests.attack.floods import honest
 from tests.attack.floods.kafka_floods import TENANTS_TOPIC
 from tests.attack.floods.links import Target
