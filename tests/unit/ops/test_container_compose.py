@@ -82,7 +82,7 @@ def test_a_text_that_yaml_would_take_for_something_else_is_quoted() -> None:
 
 
 def test_process_one_of_the_image_ends_at_sigterm_before_it_has_loaded_anything() -> None:
-    path = str(IMAGE / "sitecustomize.py")
+    path = str(IMAGE / "first_moments.py")
     program = f"import os, runpy, signal\nme = os.getpid()\nos.getpid = lambda: 1\nrunpy.run_path({path!r})\n"
     program += "os.kill(me, signal.SIGTERM)\nsignal.pause()"
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 143
