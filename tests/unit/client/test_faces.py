@@ -80,9 +80,14 @@ def test_a_block_sends_by_what_a_subclass_has_made_of_its_producer() -> None:
         cluster.transactions = FakeTransactions(cluster)
         with CountingProducer(cluster.bootstrap, transactional_id="x") as producer, producer.transaction() as block:
             block.send("t", b"v", partition=0)
-            with pytest.raises(TypeError, match=r"^Transaction\.send\(\) got an unexpected keyword argument 'ky'$"):
+            with pytest.raises(TypeError, match=r"^Transaction\.send\(\) got an unexpected keyword argument 'ky'"):
                 cast(Any, block.send)("t", b"v", ky=b"k")
     assert sent == ["t"]
+
+
+def without_spaces(text: str) -> str:
+    """From Python 3.13 on, help breaks a long signature at its commas."""
+    return "".join(text.split()).replace(",)", ")")
 
 
 @pytest.mark.parametrize("face", FACES)
@@ -90,7 +95,7 @@ def test_help_has_each_method_by_its_own_name_with_its_signature_and_what_it_doe
     for name, method in methods(face).items():
         assert method.__qualname__ == f"{face.__name__}.{name}"
         page = pydoc.plain(pydoc.render_doc(method))
-        assert f"{name}{inspect.signature(method)}" in page
+        assert without_spaces(f"{name}{inspect.signature(method)}") in without_spaces(page)
         assert method.__doc__ and method.__doc__.splitlines()[0] in page
 
 
