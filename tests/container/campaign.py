@@ -84,6 +84,7 @@ def _build(run: Run[Options], podman: Podman) -> None:
 def _one_node(run: Run[Options], nodes: Nodes) -> None:
     podman = nodes.podman
     _says(run, "a mistyped variable", nodes.refused(0, NODEID="1").last_line, "did you mean PENSTOCK_NODE_ID?")
+    _terminated_in_format(run, nodes)
     began = time.monotonic()
     nodes.start(0)
     nodes.wait("readyz", [0])
@@ -184,6 +185,19 @@ def _terminated_early(run: Run[Options], nodes: Nodes) -> None:
         if code not in (0, 143):
             run.report.wrong("bad-exit", f"SIGTERM after {wait_s} s: exit code {code}")
     run.report.figures["early_sigterm_s"] = seconds
+
+
+def _terminated_in_format(run: Run[Options], nodes: Nodes) -> None:
+    """SIGTERM at moments of a first start: the next one formats what is not formatted, and begins the cluster."""
+    for wait_s in (0.2, 0.25, 0.3, 0.35, 0.4):
+        nodes.start(0)
+        time.sleep(wait_s)
+        nodes.stop(0)
+        nodes.start(0)
+        nodes.wait("readyz", [0])
+        nodes.stop(0)
+        nodes.podman.must("volume", "rm", nodes.name(0))
+    run.say("a format that is ended was begun anew, or was done")
 
 
 def _says(run: Run[Options], what: str, found: str, wanted: str) -> None:
