@@ -34,6 +34,7 @@ SECRET: Final[Mapping[str, Any]] = MappingProxyType({"secret": True})
 TOPIC_RESOURCE = "topic"
 """The resource type of a topic's configuration."""
 BROKER_RESOURCE = "broker"
+CLIENT_METRICS_RESOURCE = "client-metrics"
 """The resource type of the configuration of one broker, whose name is its id, and of all brokers."""
 ALL_BROKERS = ""
 """The resource name of the configuration of all brokers."""

@@ -92,6 +92,8 @@ from penstock.wire_errors.security import (
 )
 from penstock.wire_errors.security import UnacceptableCredentialError as UnacceptableCredentialError
 from penstock.wire_errors.security import UnsupportedSaslMechanismError as UnsupportedSaslMechanismError
+from penstock.wire_errors.telemetry import TelemetryTooLargeError as TelemetryTooLargeError
+from penstock.wire_errors.telemetry import UnknownSubscriptionIdError as UnknownSubscriptionIdError
 from penstock.wire_errors.topics import InvalidConfigError as InvalidConfigError
 from penstock.wire_errors.topics import InvalidPartitionsError as InvalidPartitionsError
 from penstock.wire_errors.topics import InvalidReplicaAssignmentError as InvalidReplicaAssignmentError

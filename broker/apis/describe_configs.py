@@ -1,4 +1,5 @@
-"""DescribeConfigs: every effective key of a topic or of this node, and where each value comes from.
+"""DescribeConfigs: every effective key of a topic, of this node or of a subscription to the metrics of clients, and
+where each value comes from.
 
 The value of a topic's key is the topic's own (DYNAMIC_TOPIC_CONFIG), else the node's, which is the one for this broker
 (DYNAMIC_BROKER_CONFIG), for all brokers (DYNAMIC_DEFAULT_BROKER_CONFIG), in this node's file (STATIC_BROKER_CONFIG), or
@@ -22,8 +23,9 @@ from broker.config.keys.config_table import KEYS
 from broker.config.listener_keys import listener_keys
 from broker.network.request_channel import Request
 from broker.quorum.metadata_publisher import topic_defaults
+from metadata.client_metrics import CLIENT_METRICS_KEYS, client_metrics_definition
 from metadata.image import MetadataImage
-from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
+from metadata.records import ALL_BROKERS, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE
 from metadata.topic_config import EVERY_TOPIC_KEY, effective_value, topic_config_definition
 from penstock.base_error import without_frames
 from penstock.config_keys import REQUIRED, ConfigKey, Update, config_text
@@ -84,14 +86,18 @@ class DescribeConfigsApi:
             return [self._topic_entry(topic_config_definition(key), own) for key in keys or EVERY_TOPIC_KEY]
         if asked.resource_type == BROKER_RESOURCE:
             return self._broker_entries(image, name, keys)
+        if asked.resource_type == CLIENT_METRICS_RESOURCE:
+            own = image.configs.get(ConfigResource(CLIENT_METRICS_RESOURCE, name), {})
+            return [_client_metrics_entry(client_metrics_definition(key), own) for key in keys or CLIENT_METRICS_KEYS]
         raise InvalidRequestError(
             f"resource type {asked.resource_type[:_SHOWN_CHARACTERS]!r} has no configuration;"
-            f" give {TOPIC_RESOURCE!r} or {BROKER_RESOURCE!r}"
+            f" give {TOPIC_RESOURCE!r}, {BROKER_RESOURCE!r} or {CLIENT_METRICS_RESOURCE!r}"
         )
 
     def _with_synonyms(self, asked: DescribeConfigsResource, entry: ConfigEntry) -> ConfigEntry:
         own = ConfigSynonym(entry.name, entry.value, entry.source)
-        if asked.resource_type == BROKER_RESOURCE and asked.resource_name == ALL_BROKERS:
+        is_of_all = asked.resource_type == BROKER_RESOURCE and asked.resource_name == ALL_BROKERS
+        if is_of_all or asked.resource_type == CLIENT_METRICS_RESOURCE:
             return replace(entry, synonyms=(own,))
         is_topics = asked.resource_type == TOPIC_RESOURCE
         key = topic_config_definition(entry.name).broker_key if is_topics else entry.name
@@ -141,6 +147,13 @@ class DescribeConfigsApi:
             documentation=key.doc,
             is_read_only=is_read_only,
         )
+
+
+def _client_metrics_entry(key: ConfigKey, own: Mapping[str, str]) -> ConfigEntry:
+    """A subscription that there is not has the defaults, as in Kafka."""
+    source = ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG if key.name in own else ConfigSource.DEFAULT_CONFIG
+    value = own.get(key.name, config_text(key.default))
+    return ConfigEntry(key.name, value, source, key.type_name, key.doc)
 
 
 def _entry_of_all(key: str, text: str) -> ConfigEntry:

@@ -43,8 +43,6 @@ NEWER_IN_4_4: Final = {18: 5, 28: 6, 42: 3}
 """The last versions of APIs that Kafka 4.4 has and our schemas, which are those of 4.3, do not."""
 LEFT_OUT: Final = {
     27: "WriteTxnMarkers",
-    71: "GetTelemetrySubscriptions",
-    72: "PushTelemetry",
     76: "ShareGroupHeartbeat",
     77: "ShareGroupDescribe",
     78: "ShareFetch",

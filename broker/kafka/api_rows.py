@@ -20,6 +20,7 @@ from broker.kafka.apis import (
     metadata,
     produce,
     quotas,
+    telemetry,
 )
 from broker.kafka.apis.admin import (
     alter_configs,
@@ -64,6 +65,7 @@ _OTHERS: Final[tuple[ServedRow, ...]] = (
     *describe_producers.SERVED,
     *acls.SERVED,
     *quotas.SERVED,
+    *telemetry.SERVED,
     *offset_commit.SERVED,
     *offset_fetch.SERVED,
     *offset_delete.SERVED,

@@ -16,6 +16,7 @@ from broker.network.fetcher_session import FetcherSession
 from broker.network.listeners import BrokerService, Permissions
 from broker.network.named_sessions import NamedSessions
 from broker.network.request_channel import Caller
+from broker.network.telemetry.client_telemetry import ClientTelemetry
 from metadata.features import FeatureTable
 from metadata.image import MetadataImage
 from penstock.messages.security.acls import CLUSTER_NAME, Operation, ResourceType
@@ -120,6 +121,11 @@ class PlanParts:
     def new_session(self, party: str) -> FetcherSession:
         """A fetch session for a client of that party. The caller closes it."""
         return self._service.new_session(party, is_stream=False)
+
+    @property
+    def telemetry(self) -> ClientTelemetry:
+        """The clients that push their metrics."""
+        return self._service.telemetry
 
     @property
     def software(self) -> ClientSoftware:

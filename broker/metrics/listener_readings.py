@@ -6,6 +6,7 @@ Read from `statistics()` in the thread of a scrape, as in node_readings.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from broker.apis.producing.produce_conversion import ProduceConverter
 from broker.authentication.authentication import Authentication
@@ -17,6 +18,8 @@ from broker.network.client_software import SOFTWARE_MAX
 from broker.network.io_threads import IoThreads, IoWork
 from broker.network.listeners import BrokerListeners, Decoders
 from broker.network.request_channel import RequestChannel
+from broker.network.telemetry.client_series import SERIES_MAX
+from broker.network.telemetry.client_telemetry import CLIENTS_MAX, REFUSALS, ClientTelemetry
 from penstock.messages.apis import APIS
 from penstock.messages.client_apis import FETCH
 from storage.disk.spare_descriptors import SPARE
@@ -25,6 +28,7 @@ _FETCHES = ("FetchConsumer", "FetchFollower")
 APIS_THAT_WAIT = tuple(
     name for api in APIS.values() if api.waits for name in (_FETCHES if api is FETCH else (api.name,))
 )
+_PUSHED_LABELS: Final = ("client_id", "client_instance_id", "software", "metric", "topic", "partition", "node")
 
 
 def queue_readings(of_requests: RequestChannel) -> Iterator[Reading]:
@@ -104,3 +108,28 @@ def authentication_readings(authentication: Authentication) -> Iterator[Reading]
 def refusal_readings(request_authorizer: RequestAuthorizer | None) -> Iterator[Reading]:
     """`request_authorizer` is None without an authorizer."""
     yield from record_readings(NO_AUTHORIZER if request_authorizer is None else request_authorizer.statistics())
+
+
+def telemetry_readings(telemetry: ClientTelemetry) -> Iterator[Reading]:
+    """The metrics that clients push, and those of the pushes themselves (KIP-714)."""
+    yield from record_readings(telemetry.statistics())
+    help_text = "Pushes of metrics, and questions for a subscription, that were refused, by the error."
+    refused = telemetry.refusals()
+    for name in dict.fromkeys((*REFUSALS, *refused)):
+        yield Reading("penstock_client_telemetry_refused", help_text, refused.get(name, 0), True, (("error", name),))
+    shown = telemetry.shown()
+    limits = f"of {CLIENTS_MAX} clients at most, {SERIES_MAX} of each; without labels where no client pushes any"
+    for is_sum, name, what in (
+        (False, "penstock_client_pushed_gauge", "Numbers that clients have pushed"),
+        (True, "penstock_client_pushed_sum", "Numbers that clients have pushed and that only grow"),
+    ):
+        is_empty = True
+        for client in shown:
+            for series, value in client.values.items():
+                if series.is_sum == is_sum:
+                    is_empty = False
+                    texts = (client.client_id, client.instance_id, client.software, *series[:4])
+                    labels = tuple(zip(_PUSHED_LABELS, texts, strict=True))
+                    yield Reading(name, f"{what}: {limits}.", value, is_sum, labels)
+        if is_empty:
+            yield Reading(name, f"{what}: {limits}.", 0, is_sum, tuple((label, "") for label in _PUSHED_LABELS))

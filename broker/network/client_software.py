@@ -35,6 +35,11 @@ class CountedSoftware:
     def name(self) -> str:
         return self._named[0]
 
+    @property
+    def named(self) -> Software:
+        """The name and the version, as the client tells them, cut."""
+        return self._named
+
     def identified(self, caller: Caller) -> None:
         """The caller is known by now: it has logged in."""
         self.close()

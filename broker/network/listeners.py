@@ -26,6 +26,7 @@ from broker.network.named_partitions import Arrivals
 from broker.network.named_sessions import NamedSessions, no_named_sessions
 from broker.network.request_channel import Caller, RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.network.telemetry.client_telemetry import ClientTelemetry, no_telemetry
 from metadata.features import TABLE, FeatureTable
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.errors import ApiError
@@ -86,6 +87,8 @@ class BrokerService:
     wall_ms: Callable[[], int] = lambda: 0
     """The calendar: milliseconds since 1970."""
     named_sessions: NamedSessions = field(default_factory=no_named_sessions)
+    telemetry: ClientTelemetry = field(default_factory=no_telemetry)
+    """The clients that push their metrics."""
     authentication: Authentication | None = None
     """The authentication of listeners with SASL."""
     quotas: Quotas | None = None

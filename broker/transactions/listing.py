@@ -6,13 +6,13 @@ lets none of those through.
 
 from __future__ import annotations
 
-from broker.coordination.regex import compiled_pattern
 from broker.coordination.turn import Ticket, Turn
 from broker.coordination.watched_time import WatchedTime
 from broker.transactions.transaction_figures import HeldTransactions
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import CLOSED
 from broker.transactions.transactional_ids import check_transactional_id
+from metadata.patterns import compiled_pattern
 from penstock.errors import ApiError, TransactionalIdNotFoundError
 from penstock.messages.transactions.atomic_batches import BATCH_PREFIX
 from penstock.messages.transactions.listing import (

@@ -22,6 +22,7 @@ from metadata.image import MetadataImage, TopicImage
 from metadata.quotas import QuotaTable
 from metadata.records import (
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
     OWNER_KEY,
     TOPIC_OWNER_RESOURCE,
     TOPIC_RESOURCE,
@@ -172,6 +173,9 @@ class ControllerState:
     def broker_config(self, name: str) -> Mapping[str, str]:
         """The metadata's values for a broker, by its id as text, or for ALL_BROKERS. Another mapping after a change."""
         return self.configs.get(ConfigResource(BROKER_RESOURCE, name), _NO_CONFIG)
+
+    def client_metrics_config(self, name: str) -> Mapping[str, str]:
+        return self.configs.get(ConfigResource(CLIENT_METRICS_RESOURCE, name), _NO_CONFIG)
 
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
         """True if the broker is registered, fenced or not, and its replica's log dir is online."""

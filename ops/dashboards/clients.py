@@ -21,6 +21,8 @@ from ops.dashboards.shared import ERRORS, FETCH_TIME, PRODUCE_TIME, REQUESTS, TI
 CLIENT = 'client_id=~"$client_id"'
 PRODUCE = 'api="Produce"'
 KAFKA = 'listener_type="KAFKA"'
+LATENCY = f'{CLIENT},metric=~".*request.latency.avg"'
+SENT = f'{CLIENT},metric="producer.record.send.total"'
 NEW_PRODUCER = 'api="InitProducerId"'
 
 BY_CLIENT = Row(
@@ -183,11 +185,53 @@ KAFKAS = Row(
         ),
     ),
 )
+PUSHED = Row(
+    "Pushed by Kafka's clients",
+    (
+        graph(
+            "Clients that push",
+            "Clients of Kafka that push their metrics to a broker, by subscriptions of `penstock configs alter"
+            " --client-metrics NAME` (KIP-714). Without a place: questions of those over the limit.",
+            Unit.COUNT,
+            gauge("penstock_client_telemetry_clients"),
+            rise("penstock_client_telemetry_without_place_total", "without a place {{instance}}"),
+        ),
+        graph(
+            "Pushes",
+            "Pushes that were taken, and those that were refused, by the error.",
+            Unit.EVENTS_PER_SECOND,
+            rate("penstock_client_telemetry_pushes_total", "taken {{instance}}"),
+            rate("penstock_client_telemetry_refused_total", "{{error}}", "error"),
+        ),
+        graph(
+            "Numbers in pushes",
+            "All, and those that are not shown: over the limits of a client, asked for by nobody, or no numbers.",
+            Unit.EVENTS_PER_SECOND,
+            rate("penstock_client_telemetry_points_total", "all {{instance}}"),
+            rate("penstock_client_telemetry_points_dropped_total", "not shown {{instance}}"),
+        ),
+        graph(
+            "Slowest requests by the client's clock",
+            "The average time from a request to its answer as the client saw it, by client and broker.",
+            Unit.SECONDS,
+            Query(
+                f"max by (client_id, node) ({selected('penstock_client_pushed_gauge', LATENCY)}) / 1000",
+                "{{client_id}} {{node}}",
+            ),
+        ),
+        graph(
+            "Records that clients sent",
+            "In a second, as the client counts them.",
+            Unit.RECORDS_PER_SECOND,
+            rate("penstock_client_pushed_sum_total", "{{client_id}}", "client_id", SENT),
+        ),
+    ),
+)
 
 DASHBOARD = Dashboard(
     "clients",
     "clients",
     __doc__.strip(),
-    (BY_CLIENT, SERVED, KAFKAS, LIMITS),
+    (BY_CLIENT, SERVED, KAFKAS, PUSHED, LIMITS),
     (INSTANCE, Variable("client_id", "Client", "label_values(penstock_client_streams, client_id)")),
 )

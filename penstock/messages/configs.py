@@ -1,6 +1,7 @@
 """DescribeConfigs and AlterConfigs: configuration at run time (KIP-226, KIP-339).
 
-A resource is a topic by its name, or a broker by its id; "" as a broker's name is all of them.
+A resource is a topic by its name, or a broker by its id; "" as a broker's name is all of them. A subscription to the
+metrics of clients (KIP-714) is one by the name that an operator gave it.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class ConfigSource(StrEnum):
     DYNAMIC_BROKER_CONFIG = "DYNAMIC_BROKER_CONFIG"
     DYNAMIC_DEFAULT_BROKER_CONFIG = "DYNAMIC_DEFAULT_BROKER_CONFIG"
     STATIC_BROKER_CONFIG = "STATIC_BROKER_CONFIG"
+    DYNAMIC_CLIENT_METRICS_CONFIG = "DYNAMIC_CLIENT_METRICS_CONFIG"
     DEFAULT_CONFIG = "DEFAULT_CONFIG"
 
 

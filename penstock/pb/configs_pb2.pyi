@@ -23,6 +23,7 @@ class ConfigSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG: _ClassVar[ConfigSource]
     CONFIG_SOURCE_STATIC_BROKER_CONFIG: _ClassVar[ConfigSource]
     CONFIG_SOURCE_DEFAULT_CONFIG: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_DYNAMIC_CLIENT_METRICS_CONFIG: _ClassVar[ConfigSource]
 CONFIG_OPERATION_SET: ConfigOperation
 CONFIG_OPERATION_DELETE: ConfigOperation
 CONFIG_OPERATION_APPEND: ConfigOperation
@@ -33,6 +34,7 @@ CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG: ConfigSource
 CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG: ConfigSource
 CONFIG_SOURCE_STATIC_BROKER_CONFIG: ConfigSource
 CONFIG_SOURCE_DEFAULT_CONFIG: ConfigSource
+CONFIG_SOURCE_DYNAMIC_CLIENT_METRICS_CONFIG: ConfigSource
 
 class AlterConfigsRequest(_message.Message):
     __slots__ = ("resources", "timeout_ms", "validate_only")

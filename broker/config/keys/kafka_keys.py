@@ -32,6 +32,7 @@ _TRANSPORT = "gRPC sizes its windows by itself, and the operating system the buf
 _ONE_FORMAT = "there is one record format, version 2"
 
 KAFKA_KEYS = (
+    KafkaKey("telemetry.max.bytes", "", "always 1 MiB, Kafka's default"),
     KafkaKey("broker.id", "node.id", "the same"),
     KafkaKey("broker.id.generation.enable", "node.id", "every node is given its id"),
     KafkaKey("reserved.broker.max.id", "node.id", "every node is given its id"),

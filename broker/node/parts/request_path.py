@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from broker.apis.arrivals.arrival_waits import ArrivalWaits
 from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
@@ -33,6 +34,7 @@ from broker.metrics.listener_readings import (
     io_readings,
     queue_readings,
     refusal_readings,
+    telemetry_readings,
 )
 from broker.metrics.metrics import Reading
 from broker.network.client_names import ClientNames
@@ -43,6 +45,7 @@ from broker.network.memory_budget import MemoryBudget
 from broker.network.named_sessions import ID_MAX, NamedSessions
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.network.telemetry.client_telemetry import ClientTelemetry
 from broker.node.environment import Environment
 from broker.node.parts.foundation import Foundation
 from broker.node.parts.quorum import QuorumParts
@@ -54,6 +57,7 @@ from broker.quotas.request_quotas import RequestQuotas
 from broker.quotas.sampled_rate import QuotaWindows
 from metadata.image import MetadataImage
 from metadata.scram import ImageCredentials
+from penstock.ids import RandomIds
 from penstock.lazy_dataclass import dataclass
 
 ANSWERS_STREAM_SHARE = 16
@@ -83,6 +87,7 @@ class RequestPath:
     """None without an authorizer."""
     quotas: RequestQuotas
     audit: AuditLog
+    telemetry: ClientTelemetry
 
     def readings(self) -> Iterator[Reading]:
         """The metrics of this room."""
@@ -102,6 +107,7 @@ class RequestPath:
         yield from labelled("quota", self.quotas.clients.statistics())
         yield from record_readings(self.audit.statistics())
         yield from connection_readings(self.listeners)
+        yield from telemetry_readings(self.telemetry)
         yield from authentication_readings(self.authentication)
         yield from conversion_readings(self.converter)
         yield from decoder_readings(self.listeners.decoders)
@@ -123,18 +129,14 @@ def make_request_path(
     new_session = partial(
         _new_session, base, replication, answers=answer_memory, sessions=session_memory, fail=failed.fail, io=io_threads
     )
-    named_sessions = NamedSessions(
-        partial(new_session, is_stream=False),
-        config.max_incremental_fetch_session_cache_slots,
-        config.min_incremental_fetch_session_eviction_ms,
-        lambda: environment.random.randint(1, ID_MAX),
-    )
+    named_sessions = _named_sessions(config, environment, new_session)
     descriptors = plan_descriptors(environment.descriptors_max)
     connections_max, quotas = descriptors.client_connections_max, make_quotas(config, quorum.loader)
     request_authorizer = make_request_authorizer(config, base.image, audit)
     arrivals = _arrivals(environment, quorum, replication, request_authorizer)
     converter = _converter(config, environment, replication, request_authorizer)
     authentication = make_authentication(config, environment, base.image, connections_max, audit)
+    telemetry = ClientTelemetry(base.image, clock, RandomIds(environment.random))
     service = BrokerService(
         channel=channel,
         new_session=new_session,
@@ -153,6 +155,7 @@ def make_request_path(
         wall_ms=clock.wall_ms,
         named_sessions=named_sessions,
         names=ClientNames(authentication.listeners),
+        telemetry=telemetry,
         authentication=authentication,
         quotas=quotas,
         address_quotas=quotas.clients,
@@ -176,6 +179,16 @@ def make_request_path(
         request_authorizer=request_authorizer,
         quotas=quotas,
         audit=audit,
+        telemetry=telemetry,
+    )
+
+
+def _named_sessions(config: NodeConfig, environment: Environment, new_session: Any) -> NamedSessions:
+    return NamedSessions(
+        partial(new_session, is_stream=False),
+        config.max_incremental_fetch_session_cache_slots,
+        config.min_incremental_fetch_session_eviction_ms,
+        lambda: environment.random.randint(1, ID_MAX),
     )
 
 

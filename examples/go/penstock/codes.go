@@ -98,6 +98,8 @@ var codeTable = map[int32]codeMeaning{
 	111:  {"UNRELEASED_INSTANCE_ID", false, true, false},
 	112:  {"UNSUPPORTED_ASSIGNOR", false, true, false},
 	113:  {"STALE_MEMBER_EPOCH", false, true, false},
+	117:  {"UNKNOWN_SUBSCRIPTION_ID", false, false, false},
+	118:  {"TELEMETRY_TOO_LARGE", false, false, false},
 	119:  {"INVALID_REGISTRATION", false, false, false},
 	120:  {"TRANSACTION_ABORTABLE", false, true, false},
 	126:  {"DUPLICATE_VOTER", false, true, false},

@@ -86,6 +86,7 @@ const (
 	ConfigSource_CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG ConfigSource = 3 // changed while nodes ran, for all brokers
 	ConfigSource_CONFIG_SOURCE_STATIC_BROKER_CONFIG          ConfigSource = 4 // the answering node's configuration file
 	ConfigSource_CONFIG_SOURCE_DEFAULT_CONFIG                ConfigSource = 5
+	ConfigSource_CONFIG_SOURCE_DYNAMIC_CLIENT_METRICS_CONFIG ConfigSource = 7 // a subscription's own
 )
 
 // Enum value maps for ConfigSource.
@@ -97,6 +98,7 @@ var (
 		3: "CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG",
 		4: "CONFIG_SOURCE_STATIC_BROKER_CONFIG",
 		5: "CONFIG_SOURCE_DEFAULT_CONFIG",
+		7: "CONFIG_SOURCE_DYNAMIC_CLIENT_METRICS_CONFIG",
 	}
 	ConfigSource_value = map[string]int32{
 		"CONFIG_SOURCE_UNKNOWN":                       0,
@@ -105,6 +107,7 @@ var (
 		"CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
 		"CONFIG_SOURCE_STATIC_BROKER_CONFIG":          4,
 		"CONFIG_SOURCE_DEFAULT_CONFIG":                5,
+		"CONFIG_SOURCE_DYNAMIC_CLIENT_METRICS_CONFIG": 7,
 	}
 )
 
@@ -199,7 +202,7 @@ func (x *AlterConfigsRequest) GetValidateOnly() bool {
 
 type AlterConfigsResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic" or "broker"
+	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic", "broker" or "client-metrics"
 	ResourceName  string                 `protobuf:"bytes,2,opt,name=resource_name,json=resourceName,proto3" json:"resource_name,omitempty"` // a broker's is its node id; "" for all brokers, which is then the only resource
 	Changes       []*ConfigChange        `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
 	ReplaceAll    bool                   `protobuf:"varint,4,opt,name=replace_all,json=replaceAll,proto3" json:"replace_all,omitempty"` // what is not named goes back to its default; an older controller ignores this
@@ -491,7 +494,7 @@ func (x *DescribeConfigsRequest) GetIncludeSynonyms() bool {
 
 type DescribeConfigsResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic" or "broker"
+	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic", "broker" or "client-metrics"
 	ResourceName  string                 `protobuf:"bytes,2,opt,name=resource_name,json=resourceName,proto3" json:"resource_name,omitempty"` // a broker's is its node id, and only that node answers; "": what all brokers have
 	Keys          []string               `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`                                     // empty: all
 	unknownFields protoimpl.UnknownFields
@@ -880,14 +883,15 @@ const file_penstock_v1_configs_proto_rawDesc = "" +
 	"\x14CONFIG_OPERATION_SET\x10\x00\x12\x1b\n" +
 	"\x17CONFIG_OPERATION_DELETE\x10\x01\x12\x1b\n" +
 	"\x17CONFIG_OPERATION_APPEND\x10\x02\x12\x1d\n" +
-	"\x19CONFIG_OPERATION_SUBTRACT\x10\x03*\xf5\x01\n" +
+	"\x19CONFIG_OPERATION_SUBTRACT\x10\x03*\xa6\x02\n" +
 	"\fConfigSource\x12\x19\n" +
 	"\x15CONFIG_SOURCE_UNKNOWN\x10\x00\x12&\n" +
 	"\"CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG\x10\x01\x12'\n" +
 	"#CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG\x10\x02\x12/\n" +
 	"+CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG\x10\x03\x12&\n" +
 	"\"CONFIG_SOURCE_STATIC_BROKER_CONFIG\x10\x04\x12 \n" +
-	"\x1cCONFIG_SOURCE_DEFAULT_CONFIG\x10\x05b\x06proto3"
+	"\x1cCONFIG_SOURCE_DEFAULT_CONFIG\x10\x05\x12/\n" +
+	"+CONFIG_SOURCE_DYNAMIC_CLIENT_METRICS_CONFIG\x10\ab\x06proto3"
 
 var (
 	file_penstock_v1_configs_proto_rawDescOnce sync.Once

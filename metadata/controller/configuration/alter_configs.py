@@ -1,19 +1,22 @@
 """Decides on changes of configuration: each resource of a request is changed whole or not at all (KIP-339).
 
-A resource is a topic (topic_configs.py), one broker, or all brokers (broker_configs.py).
+A resource is a topic (topic_configs.py), one broker, or all brokers (broker_configs.py), or a subscription to the
+metrics of clients (client_metrics.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from metadata.controller.configuration.broker_configs import broker_records
 from metadata.controller.configuration.changes import SHOWN_CHARACTERS
+from metadata.controller.configuration.client_metrics import client_metrics_records
 from metadata.controller.configuration.topic_configs import topic_records
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
-from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE, Record
+from metadata.records import ALL_BROKERS, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE, Record
 from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from penstock.errors import ApiError, InvalidRequestError, PolicyViolationError
 from penstock.messages.configs import (
@@ -23,6 +26,7 @@ from penstock.messages.configs import (
     AlterConfigsResult,
     ConfigChange,
     ConfigOperation,
+    ConfigResource,
 )
 
 
@@ -54,9 +58,10 @@ def alter_configs(context: DecisionContext, request: AlterConfigsRequest) -> Con
 
 def _with_deletions(context: DecisionContext, resource: AlterConfigsResource) -> AlterConfigsResource:
     """The changes of the resource, and a deletion of each key that has a value now and is not named."""
-    state = context.state
-    own = state.topic_config if resource.resource_type == TOPIC_RESOURCE else state.broker_config
-    unnamed = own(resource.resource_name).keys() - {change.key for change in resource.changes}
+    own: Mapping[str, str] = context.state.configs.get(
+        ConfigResource(resource.resource_type, resource.resource_name), {}
+    )
+    unnamed = own.keys() - {change.key for change in resource.changes}
     deletions = (ConfigChange(key, ConfigOperation.DELETE) for key in sorted(unnamed))
     return replace(resource, changes=(*resource.changes, *deletions))
 
@@ -81,7 +86,9 @@ def _alter(context: DecisionContext, resource: AlterConfigsResource) -> list[Rec
         return topic_records(context, resource)
     if resource.resource_type == BROKER_RESOURCE:
         return broker_records(context, resource)
+    if resource.resource_type == CLIENT_METRICS_RESOURCE:
+        return client_metrics_records(context, resource)
     raise InvalidRequestError(
         f"resource type {resource.resource_type[:SHOWN_CHARACTERS]!r} cannot be configured;"
-        f" only {TOPIC_RESOURCE!r} and {BROKER_RESOURCE!r} can"
+        f" only {TOPIC_RESOURCE!r}, {BROKER_RESOURCE!r} and {CLIENT_METRICS_RESOURCE!r} can"
     )

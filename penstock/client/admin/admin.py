@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 from penstock.client import forks
 from penstock.client.admin.admin_types import AdminStatistics
 from penstock.client.admin.async_admin import AsyncAdmin
+from penstock.client.admin.client_metrics_calls import ClientMetricsCalls
 from penstock.client.admin.feature_calls import FeatureCalls
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.log_dir_calls import LogDirCalls
@@ -68,6 +69,8 @@ class Admin:
     alter_topic_config = blocking(AsyncAdmin.alter_topic_config)
     alter_topic_configs = blocking(AsyncAdmin.alter_topic_configs)
     alter_broker_config = blocking(AsyncAdmin.alter_broker_config)
+    describe_client_metrics = blocking_awaited(ClientMetricsCalls.describe_client_metrics, "_client_metrics")
+    alter_client_metrics = blocking_awaited(ClientMetricsCalls.alter_client_metrics, "_client_metrics")
     describe_cluster = blocking(AsyncAdmin.describe_cluster)
     describe_brokers = blocking(AsyncAdmin.describe_brokers)
     unregister_broker = blocking(AsyncAdmin.unregister_broker)

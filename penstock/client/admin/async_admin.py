@@ -23,6 +23,7 @@ from penstock.client.admin.admin_types import (
     TopicDescription,
     admin_metrics,
 )
+from penstock.client.admin.client_metrics_calls import ClientMetricsCalls
 from penstock.client.admin.delete_records import checked_deletions, delete_records
 from penstock.client.admin.feature_calls import FeatureCalls
 from penstock.client.admin.groups.group_calls import GroupCalls
@@ -74,6 +75,7 @@ class AsyncAdmin:
         self._users, self._acls, self._quotas = UserCalls(self._core), AclCalls(self._core), QuotaCalls(self._core)
         self._transactions, self._quorum = TransactionAdminCalls(self._core), QuorumCalls(self._core)
         self._features = FeatureCalls(self._core)
+        self._client_metrics = ClientMetricsCalls(self._core)
         forks.belongs_here(self)
 
     def _bind(self) -> None:
@@ -322,6 +324,8 @@ class AsyncAdmin:
     remove_voter = awaited(QuorumCalls.remove_voter, "_quorum")
     unregister_controller = awaited(QuorumCalls.unregister_controller, "_quorum")
     make_quorum_dynamic = awaited(QuorumCalls.make_quorum_dynamic, "_quorum")
+    describe_client_metrics = awaited(ClientMetricsCalls.describe_client_metrics, "_client_metrics")
+    alter_client_metrics = awaited(ClientMetricsCalls.alter_client_metrics, "_client_metrics")
     describe_features = awaited(FeatureCalls.describe_features, "_features")
     upgrade_features = awaited(FeatureCalls.upgrade_features, "_features")
     downgrade_features = awaited(FeatureCalls.downgrade_features, "_features")

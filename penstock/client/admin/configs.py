@@ -69,7 +69,7 @@ def config_changes(
 
 async def describe_topic(cluster: ClusterClient, name: str, deadline_ms: int) -> dict[str, ConfigEntry]:
     """Every effective key of a topic."""
-    return await _described_by_any(cluster, topic_resource(name), deadline_ms)
+    return await describe_by_any(cluster, topic_resource(name), deadline_ms)
 
 
 def checked_changes(
@@ -81,9 +81,7 @@ def checked_changes(
     return config_changes(values, append, subtract)
 
 
-async def _described_by_any(
-    cluster: ClusterClient, resource: ConfigResource, deadline_ms: int
-) -> dict[str, ConfigEntry]:
+async def describe_by_any(cluster: ClusterClient, resource: ConfigResource, deadline_ms: int) -> dict[str, ConfigEntry]:
     """The description by a broker that knows no less of the metadata than was seen here before."""
     await cluster.refresh(deadline_ms=deadline_ms)
 
@@ -104,7 +102,7 @@ async def _described_by_any(
 async def describe_broker(cluster: ClusterClient, resource: ConfigResource, deadline_ms: int) -> dict[str, ConfigEntry]:
     """Every key of a broker, told by the broker itself; what the metadata has for all brokers is told by any."""
     if not resource.resource_name:
-        return await _described_by_any(cluster, resource, deadline_ms)
+        return await describe_by_any(cluster, resource, deadline_ms)
     node_id = int(resource.resource_name)
     connection = cluster.connection(node_id)
     if connection is None:

@@ -45,12 +45,13 @@ def test_a_change_that_says_nothing_or_two_things_is_refused(row: str) -> None:
         {"topics": ["t"], "broker": 1},
         {"broker": 1, "broker_default": True},
         {"topics": ["t"], "broker_default": True},
+        {"topics": ["t"], "client_metrics": "tills"},
     ],
 )
 def test_a_configuration_is_that_of_one_thing(target: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="give one of TOPIC, --broker ID and --broker-default"):
+    with pytest.raises(ConfigError, match="give one of TOPIC, --broker ID, --broker-default and --client-metrics NAME"):
         alter(**target, to_set=["a=1"])
-    with pytest.raises(ConfigError, match="give one of TOPIC, --broker ID and --broker-default"):
+    with pytest.raises(ConfigError, match="give one of TOPIC, --broker ID, --broker-default and --client-metrics NAME"):
         describe(**target)
 
 

@@ -28,6 +28,7 @@ from broker.kafka.schemas.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from metadata.client_metrics import CLIENT_METRICS_KEYS
 from metadata.image import MetadataImage
 from metadata.records import BROKER_RESOURCE
 from metadata.topic_config import EVERY_TOPIC_KEY
@@ -40,6 +41,7 @@ THROTTLED_REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.
 _KNOWN: Final[Mapping[int, Container[str]]] = {
     ConfigOwner.TOPIC: EVERY_TOPIC_KEY.keys() - set(THROTTLED_REPLICAS),
     ConfigOwner.BROKER: KEYS,
+    ConfigOwner.CLIENT_METRICS: CLIENT_METRICS_KEYS,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-from metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
+from metadata.records import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE
 from penstock.messages.configs import ConfigSource
 
 SOURCES: Final[Mapping[ConfigSource, int]] = {
@@ -16,6 +16,7 @@ SOURCES: Final[Mapping[ConfigSource, int]] = {
     ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: 3,
     ConfigSource.STATIC_BROKER_CONFIG: 4,
     ConfigSource.DEFAULT_CONFIG: 5,
+    ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG: 7,
 }
 DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
 UNKNOWN_TYPE: Final = 0
@@ -34,6 +35,10 @@ class ConfigOwner(IntEnum):
     GROUP = 32
 
 
-OURS: Final[Mapping[int, str]] = {ConfigOwner.TOPIC: TOPIC_RESOURCE, ConfigOwner.BROKER: BROKER_RESOURCE}
+OURS: Final[Mapping[int, str]] = {
+    ConfigOwner.TOPIC: TOPIC_RESOURCE,
+    ConfigOwner.BROKER: BROKER_RESOURCE,
+    ConfigOwner.CLIENT_METRICS: CLIENT_METRICS_RESOURCE,
+}
 """The owners that this cluster configures, by our names."""
 THEIRS: Final[Mapping[str, int]] = {ours: int(theirs) for theirs, ours in OURS.items()}

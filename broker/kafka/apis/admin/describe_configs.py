@@ -2,7 +2,7 @@
 
 Topics and brokers have configuration; a broker by the name "" is what all brokers have. A broker tells only its own.
 The levels of a broker's loggers (BROKER_LOGGER) are the items of its key `logger.level`. Keys that a client names and
-that there are not are left out, as in Kafka. Client metrics and groups have no configuration here.
+that there are not are left out, as in Kafka. Groups have no configuration here.
 
 The answer may be a thousand times as large as the request. So each resource is answered once, with the same keys; few
 are asked for at a time; and the answer is made resource by resource, as bytes, with a pause after each.
@@ -32,7 +32,7 @@ from broker.kafka.schemas.configs import (
     ListConfigResourcesResponse,
 )
 from broker.kafka_codec.codec import encode_element
-from metadata.records import BROKER_RESOURCE
+from metadata.records import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE
 from penstock.errors import ApiError, InvalidRequestError, UnsupportedVersionError
 from penstock.messages import configs
 from penstock.messages.cluster import DescribeClusterRequest
@@ -128,7 +128,7 @@ def _refused(asked: Asked, resource: DescribeConfigsResource, error: ApiError) -
 def list_config_resources(parts: PlanParts, asked: Asked, body: ListConfigResourcesRequest) -> Plan:
     """The owners of the kinds that are asked for, or of all; version 0 asks for client metrics."""
     parts.rights.check_cluster(asked.caller, "ListConfigResources", Operation.DESCRIBE_CONFIGS)
-    known = {ConfigOwner.TOPIC, ConfigOwner.BROKER, ConfigOwner.BROKER_LOGGER}
+    known = set(ConfigOwner) - {ConfigOwner.GROUP}
     every = {ConfigOwner.CLIENT_METRICS} if asked.version == 0 else set(ConfigOwner)
     wanted = set(body.resource_types) or every
     if unknown := wanted - set(ConfigOwner):
@@ -136,7 +136,11 @@ def list_config_resources(parts: PlanParts, asked: Asked, body: ListConfigResour
     cluster = yield Ask("DescribeCluster", DescribeClusterRequest())
     brokers = [str(broker.node_id) for broker in cluster.brokers]
     names: dict[int, list[str]] = dict.fromkeys(known, brokers)
-    names[ConfigOwner.TOPIC] = sorted(parts.image().topics_by_name)
+    image = parts.image()
+    names[ConfigOwner.TOPIC] = sorted(image.topics_by_name)
+    names[ConfigOwner.CLIENT_METRICS] = sorted(
+        one.resource_name for one in image.configs if one.resource_type == CLIENT_METRICS_RESOURCE
+    )
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)

@@ -35,6 +35,7 @@ NOT_BY_CLIENTS = {
     "broker/coordination/state_topic.py": "a topic of the node's own",
     "broker/grpc/outgoing_calls.py": "failed handshakes with this cluster's nodes, bounded by FailedHandshakes",
     "broker/metrics/page_server.py": "one line in `PageLimits.logged_every_s`, whoever fails",
+    "broker/network/telemetry/subscriptions.py": "once for each change of a subscription, which needs a right",
     "broker/groups/consumer/group_epochs.py": "the same text for a group, which needs a right and a megabyte",
 }
 """Files with other lines, and why no client can repeat those without bound."""

@@ -7,12 +7,13 @@ from time import process_time
 
 import pytest
 
-from broker.coordination.regex import PROGRAM_SIZE_MAX, matching
+from broker.coordination.regex import matching
 from broker.groups.consumer import group_epochs
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import MATCHES_MAX, MATCHES_PER_MS
 from broker.groups.records.consumer_records import ConsumerGroupRegularExpressionKey
 from metadata.internal_topics import INTERNAL_TOPICS
+from metadata.patterns import PROGRAM_SIZE_MAX
 from penstock.errors import InvalidRegularExpressionError, InvalidRequestError
 from penstock.topic_names import INTERNAL_NAMES
 from tests.support.consumer_groups import ConsumerHere, ConsumerShard, ManyTopicsHere, TopicsHere, settle

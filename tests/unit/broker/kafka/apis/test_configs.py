@@ -119,11 +119,11 @@ def test_each_resource_has_its_own_answer_in_order() -> None:
     )  # fmt: skip
     results = node.call(DESCRIBE, body, 4).results
     assert [(r.resource_type, r.resource_name, r.error_code) for r in results] == [
-        (GROUP, "g", 42), (TOPIC, "gone", 3), (BROKER, "2", 42), (BROKER, "x", 42), (TOPIC, "t", 0), (METRICS, "m", 42),
+        (GROUP, "g", 42), (TOPIC, "gone", 3), (BROKER, "2", 42), (BROKER, "x", 42), (TOPIC, "t", 0), (METRICS, "m", 0),
         (LOGGER, "", 42), (99, "t", 42), (TOPIC, "t", 0),
     ]  # fmt: skip
     assert len(results[4].configs) > 20 and len(results[-1].configs) == 1
-    assert len(node.asks) == 1 and len(node.asks[0].body.resources) == 4
+    assert len(node.asks) == 1 and len(node.asks[0].body.resources) == 5
 
 
 def test_a_resource_that_is_named_often_is_described_once_for_each_list_of_keys() -> None:
