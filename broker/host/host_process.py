@@ -36,6 +36,8 @@ from penstock.plain_text import one_line
 TURN_S: Final = 0.25
 """How often the loop turns when nothing happens: so old may the end of a process be when it is seen."""
 EXIT_OK, EXIT_FAILED, EXIT_REFUSED = 0, 1, 2
+IN_ORDER: Final = (EXIT_OK, -signal.SIGTERM)
+"""A node ends by the signal itself where it came before the start had a handler. For systemd, too, that is success."""
 MORE_SECONDS: Final = 60
 METRICS: Final = "METRICS"
 
@@ -141,7 +143,7 @@ class Host:
         self._selector.unregister(descriptor)  # BEFORE its number is another's
         del self._heard_from[descriptor]
         code = node.wait_exit(0.0)
-        self._bad_ends += self._core.state_of(node_id) is NodeState.STOPPING and code != 0
+        self._bad_ends += self._core.state_of(node_id) is NodeState.STOPPING and code not in IN_ORDER
         self._perform(self._core.ended(node_id, EXIT_FAILED if code is None else code, _now_ms()))
 
     def _perform(self, effects: list[Effect]) -> None:
