@@ -10,6 +10,7 @@ Names are checked here; the values of nodes' keys are checked as those of a node
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from penstock.config_keys import ConfigValue
 from penstock.errors import ConfigError
 from penstock.lazy_dataclass import dataclass
 from penstock.local_nodes.node_ports import CONTROLLER_PORT_STEP, KAFKA_PORT_STEP, PORT_MAX
+from penstock.local_nodes.node_process import SOCKET_PATH_BYTES_MAX
 from penstock.plain_text import one_line
 
 NODES_MAX: Final = CONTROLLER_PORT_STEP
@@ -97,6 +99,11 @@ def _host_file(path: str, values: Mapping[str, object], hostname: Callable[[], s
         own=own,
     )
     _check_ids(read)
+    if len(os.fsencode(read.control_socket)) > SOCKET_PATH_BYTES_MAX:
+        longest = SOCKET_PATH_BYTES_MAX - len("/control")
+        raise ConfigError(
+            f"[host] directory = {directory!r}: has more than {longest} bytes, too many for a socket's path"
+        )
     return read
 
 

@@ -134,7 +134,12 @@ class Host:
                 self._perform(self._core.heard(node_id, line, _now_ms()))
 
     def _spawn(self, node_id: int, node: NodeProcess) -> None:
-        node.spawn()
+        try:
+            node.spawn()
+        except OSError as error:  # no process or no memory is left, or an installation is being replaced
+            _say(f"node {node_id} cannot be started: {error.strerror or error}")
+            self._perform(self._core.ended(node_id, EXIT_FAILED, _now_ms()))
+            return
         self._heard_from[node.fileno()] = node_id
         self._selector.register(node.fileno(), selectors.EVENT_READ)
 
@@ -155,8 +160,8 @@ class Host:
                 self._spawn(effect.node_id, node)
             elif effect.act is ProcessAct.TERMINATE:
                 node.begin_stop()
-            elif effect.act is not None and node.is_running:
-                os.kill(node.pid, signal.SIGABRT if effect.act is ProcessAct.ABORT else signal.SIGKILL)
+            elif effect.act is not None and (pid := node.running_pid) is not None:
+                os.kill(pid, signal.SIGABRT if effect.act is ProcessAct.ABORT else signal.SIGKILL)
 
     # -- what is asked for ---------------------------------------------------------------------------------------------
 
@@ -176,7 +181,7 @@ class Host:
             "node": file.node_id,
             "state": core.state_of(file.node_id).value,
             "since_s": (_now_ms() - core.since_ms(file.node_id)) // 1_000,
-            "pid": node.pid if node.is_running else None,
+            "pid": node.running_pid,
             "restarts": core.restarts_of(file.node_id),
             "last_end": core.last_end_of(file.node_id),
             "says": node.status,
@@ -226,8 +231,8 @@ class Host:
         _say("reloaded; each node's log says what it takes of its file")
         self._file, self._files = file, files
         for node_id, node in self._nodes.items():
-            if self._core.state_of(node_id) in HAS_PROCESS and node.is_running:
-                os.kill(node.pid, signal.SIGHUP)
+            if self._core.state_of(node_id) in HAS_PROCESS and (pid := node.running_pid) is not None:
+                os.kill(pid, signal.SIGHUP)
 
     def _tell_manager(self) -> None:
         if not self._notifier.has_listener:

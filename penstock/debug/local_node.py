@@ -185,12 +185,14 @@ def _page(url: str, context: ssl.SSLContext | None) -> str:
 
 
 def journal_text(node: LocalNode) -> str:
-    """The newest lines of the node's unit, penstock@NAME, for the file NAME.toml; OSError without a journal."""
+    """The newest lines of the node; OSError without a journal. The unit of NAME.toml is penstock@NAME; that of a node
+    of a host (ID/node.toml, docs/host.md) is penstock-host, and the node's lines begin with its name."""
     command = ("journalctl", "--no-pager", "--quiet", "--output", "short-iso-precise", "--lines", str(JOURNAL_LINES))
+    of_host = ("--unit", "penstock-host", "--grep", f"^node {node.node_id}:")
+    is_of_host = node.config.name == "node.toml" and node.config.absolute().parent.name == node.node_id
+    unit = of_host if is_of_host else ("--unit", f"penstock@{node.config.stem}")
     try:
-        done = subprocess.run(
-            (*command, "--unit", f"penstock@{node.config.stem}"), capture_output=True, timeout=READ_S * 3, check=False
-        )
+        done = subprocess.run((*command, *unit), capture_output=True, timeout=READ_S * 3, check=False)
     except subprocess.TimeoutExpired as error:
         raise OSError(f"journalctl did not end within {READ_S * 3:.0f} s") from error
     if done.returncode or not done.stdout:

@@ -96,9 +96,16 @@ class NodeProcess:
     @property
     def pid(self) -> int:
         """The process id; NodeFailedError when no process runs."""
-        if self._process is None or not self.is_running:
+        pid = self.running_pid
+        if pid is None:
             raise NodeFailedError(f"{self.name} is not running; start it first")
-        return self._process.pid
+        return pid
+
+    @property
+    def running_pid(self) -> int | None:
+        """The process id; None when no process runs. The process is looked at once, so it may be sent a signal: its id
+        is no other's until the next look."""
+        return self._process.pid if self._process is not None and self.is_running else None
 
     @property
     def is_running(self) -> bool:
@@ -230,10 +237,11 @@ class NodeProcess:
 
     def _signal_to_end(self, number: signal.Signals) -> None:
         self._require_parent()
-        if self.is_running:
+        pid = self.running_pid
+        if pid is not None:
             if self._paused and number != signal.SIGKILL:
-                self.resume()  # a stopped process would not see it
-            os.kill(self.pid, number)
+                os.kill(pid, signal.SIGCONT)  # a stopped process would not see it
+            os.kill(pid, number)
         self._paused = False
 
     def _close_notifications(self) -> None:

@@ -4,8 +4,8 @@
     then              the host restarts the node, and it is in service again
     after the last    every replica is in sync
 
-A node that has no process when its turn comes (given up, or stopped) is started: the cluster misses it already. So is a
-node that the caller names, but a running one waits for its turn like any other. Not here: the processes
+Nodes without a process (given up, or stopped) are started first, with no wait for the cluster: it misses them already,
+and is whole only with them. A node that the caller names waits for its turn if it runs. Not here: the processes
 (broker/host/host_core.py).
 """
 
@@ -40,7 +40,7 @@ def restarted(
     """Yields a line for each step. PenstockError where a node does not come back; TimedOutError where a wait is
     over."""
     waits = _Waits(ask, admin, wait_ms, now_ms, pause)
-    nodes = ask("status", None)["nodes"]
+    nodes = sorted(ask("status", None)["nodes"], key=lambda node: bool(node["pid"]))
     for node in nodes:
         node_id = node["node"]
         if only not in (None, node_id):
@@ -91,7 +91,7 @@ class _Waits:
             is_new = node["pid"] != before
             if is_new and node["state"] == "running":
                 return
-            if node["state"] in GIVEN_UP and node["pid"] is None and before is not None:
+            if node["state"] in GIVEN_UP and node["pid"] is None:
                 raise PenstockError(
                     f"node {node_id} has not come back: it is {node['state']} ({node['last_end']}); the host's log says"
                     " why. No other node was restarted"

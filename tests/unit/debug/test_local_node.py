@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from penstock.debug.local_node import (
     LOCK,
     ask_for_stacks,
     files_text,
+    journal_text,
     local_node,
     process_of,
     process_text,
@@ -84,3 +86,18 @@ def test_files_are_listed_and_a_log_dir_that_is_gone_is_said(tmp_path: Path) -> 
     assert head.startswith(f"== {data}: ") and head.endswith("bytes free")
     assert line == "5\t5\torders-0/00.log"
     assert gone == f"== {tmp_path}/gone: No such file or directory"
+
+
+def test_the_journal_of_a_hosts_node_is_that_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
+        asked.append(command)
+        return subprocess.CompletedProcess(command, 0, b"a line\n", b"")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    (tmp_path / "11").mkdir()
+    for name in ("11/node.toml", "7.toml", "node.toml"):
+        assert journal_text(local_node(node_of(tmp_path, "node.id = 11", name))) == "a line\n"
+    units = [command[command.index("--unit") + 1 :] for command in asked]
+    assert units == [("penstock-host", "--grep", "^node 11:"), ("penstock@7",), ("penstock@node",)]

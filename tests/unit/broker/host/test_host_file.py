@@ -104,6 +104,13 @@ def test_a_mistake_is_named(tmp_path: Path, more: str, node: str, words: tuple[s
     assert all(word in str(raised.value) for word in (*words, "host.toml")), raised.value
 
 
+def test_a_directory_in_which_no_socket_can_be_is_refused_before_the_start(tmp_path: Path) -> None:
+    fits = "/" + "d" * 94
+    assert loaded(tmp_path, host_text(Path(fits))).control_socket == f"{fits}/control"
+    with pytest.raises(ConfigError, match=r"\[host\] directory = .* more than 95 bytes"):
+        loaded(tmp_path, host_text(Path(fits + "d")))
+
+
 def test_the_machines_name_stands_in_for_an_address_and_nodes_must_be_given(tmp_path: Path) -> None:
     read = loaded(tmp_path, "[host]\nnodes = 1\n")
     assert read.address == read.rack == "this-machine" and read.data_directories == (read.directory,)

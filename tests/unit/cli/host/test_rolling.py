@@ -101,6 +101,21 @@ def test_one_that_does_not_come_back_ends_it(state: str) -> None:
     assert world.restarted == [10]
 
 
+@pytest.mark.parametrize("state", ["refused", "failed", "stopped"])
+def test_one_that_was_given_up_and_is_so_again_is_told_at_once(state: str) -> None:
+    world = World({10: "refused"})
+    world.ends_as = state
+    with pytest.raises(PenstockError, match=f"node 10 has not come back: it is {state}"):
+        world.run(10)
+    assert world.now_ms < WAIT_MS
+
+
+def test_one_without_a_process_is_started_before_the_others_wait_for_it() -> None:
+    world = World({10: "running", 11: "failed", 12: "running"})
+    world.run()
+    assert world.restarted == [11, 10, 12]
+
+
 def test_one_that_starts_for_ever_is_told() -> None:
     world = World({10: "running"}, back_ms=10**9)
     with pytest.raises(TimedOutError, match="node 10 is not in service after 1 minutes: starting"):
