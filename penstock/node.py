@@ -32,8 +32,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.own_process.process_one import end_at_sigterm, reap_orphans
 from penstock.plain_text import json_line, one_line
-from penstock.process.process_one import end_at_sigterm, reap_orphans
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _die_with_parent()
     prepare_path()
     from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
-    from penstock.process.standard_streams import give_up_unwritten, open_standard_streams
+    from penstock.own_process.standard_streams import give_up_unwritten, open_standard_streams
 
     open_standard_streams()  # BEFORE any file or socket, which would get the number of a closed one
     try:

@@ -46,7 +46,7 @@ from broker.node.system_environment import system_environment
 from broker.tls.material import NO_CERTIFICATES
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
-from penstock.process.standard_streams import LOG_NAME_VARIABLE
+from penstock.own_process.standard_streams import LOG_NAME_VARIABLE
 from penstock.tasks import watch
 from penstock.version import __version__
 from storage.disk.async_files import AioFiles

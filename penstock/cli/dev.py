@@ -25,7 +25,7 @@ from penstock.cli.dev_ports import DEFAULT_PORT, PORT_MAX, KafkaPort, KafkaPorts
 from penstock.cli.options import AsJson, parse_pairs
 from penstock.cli.output import note, print_json, say
 from penstock.cli.web_console import check_packages
-from penstock.process.standard_streams import give_up_unwritten
+from penstock.own_process.standard_streams import give_up_unwritten
 
 if TYPE_CHECKING:
     from penstock.certs.secured import Secured

@@ -49,7 +49,7 @@ from penstock.cli.moves import balance, reassignments
 from penstock.cli.output import say
 from penstock.cli.security import acls, quotas, users
 from penstock.cli.transactions import command as transactions
-from penstock.process.process_one import end_at_sigterm
+from penstock.own_process.process_one import end_at_sigterm
 
 app = typer.Typer(
     help="Penstock: a replicated, durable log.",

@@ -12,7 +12,7 @@ from penstock.cli.options import AsJson
 from penstock.cli.output import say
 from penstock.ids import system_ids
 from penstock.node import node_command
-from penstock.process.process_one import hold_sigterm
+from penstock.own_process.process_one import hold_sigterm
 
 app = typer.Typer(help="Format and run one node of a cluster.", no_args_is_help=True)
 

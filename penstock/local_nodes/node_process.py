@@ -26,7 +26,7 @@ from typing import IO, Protocol
 
 from penstock.errors import PenstockError, TimedOutError
 from penstock.node import PARENT_VARIABLE, node_command
-from penstock.process.standard_streams import LOG_NAME_VARIABLE
+from penstock.own_process.standard_streams import LOG_NAME_VARIABLE
 
 LOG_TAIL_BYTES = 8 * 1024
 LOG_TAIL_LINES = 25

@@ -30,8 +30,8 @@ import typer
 from penstock.cli.edge.usage import EXIT_USAGE, UsageError, show_usage, usage_message
 from penstock.cli.output import is_utf8
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
+from penstock.own_process.standard_streams import give_up_unwritten, open_standard_streams
 from penstock.plain_text import one_line, plain_json, plain_lines
-from penstock.process.standard_streams import give_up_unwritten, open_standard_streams
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130

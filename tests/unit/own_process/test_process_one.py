@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.process.process_one import EXIT_TERMINATED, end_at_sigterm, hold_sigterm, reap_orphans
+from penstock.own_process.process_one import EXIT_TERMINATED, end_at_sigterm, hold_sigterm, reap_orphans
 
 ROOT = Path(penstock.__file__).parents[1]
-BEGINNING = "import os, signal\nfrom penstock.process.process_one import *\n"
+BEGINNING = "import os, signal\nfrom penstock.own_process.process_one import *\n"
 ME = "os.kill(os.getpid(), signal.SIGTERM)\n"
 
 
