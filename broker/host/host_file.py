@@ -138,6 +138,8 @@ def _check_ids(read: HostFile) -> None:
         if node_id not in read.node_ids:
             ids = read.node_ids
             raise ConfigError(f"[node-{node_id}]: this host has the nodes {ids[0]} to {ids[-1]}; correct the id")
+    if ID_PLACE in read.rack:
+        raise ConfigError(f"[host] rack = {read.rack!r}: all nodes of a host have one rack; leave {ID_PLACE} out")
     if "{" in read.address or any(letter in read.address for letter in ' ,/:"'):
         raise ConfigError(f"[host] address = {read.address!r}: must be one name or IPv4 address of this machine")
     ranges = [range(read.port + step, read.port + step + read.nodes) for step in range(0, KAFKA_PORT_STEP, 100)]

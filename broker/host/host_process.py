@@ -220,7 +220,7 @@ class Host:
         try:
             file = load_host_file(self._file.path)
             files = node_files(file, looks_at_dirs=False)
-            fixed = ("node_ids", "directory", "metrics_listener")
+            fixed = ("node_ids", "port", "directory", "metrics_listener")
             for name in fixed:
                 if getattr(file, name) != getattr(self._file, name):
                     raise ConfigError(f"{file.path}: [host] {name} changes with a restart of the service only")

@@ -68,15 +68,27 @@ def page_config(host: HostFile, first: NodeFile) -> NodeConfig:
 
 
 def write_node_files(files: tuple[NodeFile, ...]) -> None:
-    """Writes each file whole, or leaves the one before it; ConfigError where that cannot be."""
-    for file in files:
-        path = Path(file.path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            remedy = "give its directory to the user of the service, or change [host] directory"
-            raise ConfigError(f"{path.parent}: cannot be made ({error.strerror}); {remedy}") from None
-        write_file(path, file.text.encode(), _MODE)
+    """Writes all files, or leaves all those before them; ConfigError where that cannot be."""
+    written: list[tuple[Path, Path]] = []
+    try:
+        for file in files:
+            path = Path(file.path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                remedy = "give its directory to the user of the service, or change [host] directory"
+                raise ConfigError(f"{path.parent}: cannot be made ({error.strerror}); {remedy}") from None
+            new = path.with_name(path.name + ".new")
+            new.unlink(missing_ok=True)
+            write_file(new, file.text.encode(), _MODE)
+            written.append((new, path))
+        for new, path in written:
+            new.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{error.filename2 or error.filename}: cannot be written ({error.strerror})") from None
+    finally:
+        for new, _ in written:
+            new.unlink(missing_ok=True)
 
 
 def _derived(host: HostFile, at: int, node_id: int, ports: NodePorts, own_listeners: object) -> dict[str, object]:

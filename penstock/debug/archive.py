@@ -92,6 +92,8 @@ class Bundle:
 def read_bundle(path: Path) -> Bundle:
     """ConfigError for a file that is no bundle, is cut, or is beyond the bounds; OSError where it cannot be read."""
     files: dict[str, bytes] = {}
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe would be waited for without end
+        raise ConfigError(f"{path}: no bundle of `penstock debug bundle`: it is no file")
     try:
         with tarfile.open(path, "r:gz") as tar:
             for member in tar:

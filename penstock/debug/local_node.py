@@ -47,6 +47,8 @@ class LocalNode(NamedTuple):
 
 def local_node(config: Path) -> LocalNode:
     """ConfigError where the file cannot be read. A file that a node would refuse is taken as far as it goes."""
+    if config.exists() and not config.is_file() and not config.is_dir():  # a pipe would be waited for without end
+        raise ConfigError(f"--config {config}: is no file")
     try:
         text = config.read_text(encoding="utf-8", errors="replace")
     except OSError as error:

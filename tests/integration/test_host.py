@@ -48,7 +48,8 @@ class Here:
         )
 
     def nodes(self) -> dict[int, dict[str, Any]]:
-        return {one["node"]: one for one in json.loads(self.run("status", "--json").stdout)["nodes"]}
+        said = self.run("status", "--json").stdout
+        return {one["node"]: one for one in json.loads(said)["nodes"]} if said else {}  # it has not begun to answer
 
     def until(self, holds: Callable[[dict[int, dict[str, Any]]], bool]) -> dict[int, dict[str, Any]]:
         deadline, pause = time.monotonic() + TIMEOUT_S, threading.Event()
@@ -64,7 +65,7 @@ class Here:
 
 
 def all_run(nodes: dict[int, dict[str, Any]]) -> bool:
-    return all(one["state"] == "running" for one in nodes.values())
+    return len(nodes) == len(NODES) and all(one["state"] == "running" for one in nodes.values())
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ none (KIP-1066).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from metadata.controller.configuration.cluster_defaults import ONE_PER_RACK
@@ -15,7 +16,7 @@ from metadata.controller.topics.owners import NOBODY, partitions_share
 from metadata.cordon import cordoned_brokers
 from metadata.records import PartitionRecord
 from metadata.registrations import BrokerRegistration
-from penstock.balance.racks import rack_count, rack_name
+from penstock.balance.racks import rack_name
 from penstock.errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
@@ -135,19 +136,19 @@ def check_not_cordoned(context: DecisionContext, name: str, added: Sequence[int]
 
 def check_one_per_rack(context: DecisionContext, name: str, wanted: Sequence[int], present: Sequence[int]) -> None:
     """InvalidReplicaAssignmentError if two of the wanted replicas would share a rack where none may, unless as many of
-    the present ones do: a partition from before the key was set may be mended step by step."""
+    the present ones are in that rack: a partition from before the key was set may be mended step by step."""
     if not context.cluster.one_replica_per_rack:
         return
+    before = Counter(map(context.state.rack_of, present))
     in_racks: dict[str, list[int]] = {}
     for replica in wanted:
         in_racks.setdefault(context.state.rack_of(replica), []).append(replica)
-    racks_now = rack_count(present, context.state.rack_of)
-    if len(wanted) - len(in_racks) > len(present) - racks_now:
-        shared = next(replicas for replicas in in_racks.values() if len(replicas) > 1)
-        raise InvalidReplicaAssignmentError(
-            f"{name}: brokers {shared[0]} and {shared[1]} are in one rack, and {ONE_PER_RACK} is set; name brokers of"
-            " different racks (`penstock cluster describe` shows them)"
-        )
+    for rack, replicas in in_racks.items():
+        if len(replicas) > max(1, before[rack]):
+            raise InvalidReplicaAssignmentError(
+                f"{name}: brokers {replicas[0]} and {replicas[1]} are in one rack, and {ONE_PER_RACK} is set; name"
+                " brokers of different racks (`penstock cluster describe` shows them)"
+            )
 
 
 def cordoned_text(cordoned: Sequence[int]) -> str:

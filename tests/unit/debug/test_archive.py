@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import stat
 import tarfile
 from pathlib import Path
@@ -117,3 +118,9 @@ def test_nothing_but_files_is_read(tmp_path: Path) -> None:
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     path = tarred(tmp_path / "b.tar.gz", (link, b""), member(f"folder/{INDEX}", INDEX_TEXT.encode()))
     assert read_bundle(path).files == {}
+
+
+def test_a_pipe_is_no_bundle_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="it is no file"):
+        read_bundle(tmp_path / "pipe")

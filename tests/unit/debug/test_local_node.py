@@ -101,3 +101,9 @@ def test_the_journal_of_a_hosts_node_is_that_of_the_host(tmp_path: Path, monkeyp
         assert journal_text(local_node(node_of(tmp_path, "node.id = 11", name))) == "a line\n"
     units = [command[command.index("--unit") + 1 :] for command in asked]
     assert units == [("penstock-host", "--grep", "^node 11:"), ("penstock@7",), ("penstock@node",)]
+
+
+def test_a_pipe_is_no_configuration_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="is no file"):
+        local_node(tmp_path / "pipe")

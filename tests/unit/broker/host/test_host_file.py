@@ -59,6 +59,19 @@ def test_the_files_are_what_a_node_reads_and_are_written_again(tmp_path: Path) -
     assert load_config(f"{tmp_path}/d/11/node.toml").node_id == 11
 
 
+def test_files_are_written_all_or_none(tmp_path: Path) -> None:
+    host = loaded(tmp_path, host_text(tmp_path / "d"))
+    write_node_files(node_files(host))
+    before = (tmp_path / "d" / "10" / "node.toml").read_bytes()
+    (tmp_path / "d" / "12" / "node.toml").unlink()
+    (tmp_path / "d" / "12").rmdir()
+    (tmp_path / "d" / "12").touch()  # no directory can be there
+    with pytest.raises(ConfigError, match="/d/12"):
+        write_node_files(node_files(loaded(tmp_path, host_text(tmp_path / "d", node=QUORUM + "num.io.threads = 5"))))
+    assert (tmp_path / "d" / "10" / "node.toml").read_bytes() == before
+    assert not list((tmp_path / "d" / "10").glob("*.new"))
+
+
 def test_tls_of_the_page_is_the_hosts_and_the_nodes_pages_stay_on_loopback(tmp_path: Path) -> None:
     secured = (
         'listener.security.protocol.map = "BROKER:SSL,KAFKA:SSL,INTERNAL:SSL,CONTROLLER:SSL,METRICS:SSL"\n'
@@ -82,6 +95,7 @@ def test_tls_of_the_page_is_the_hosts_and_the_nodes_pages_stay_on_loopback(tmp_p
         ('address = "a b"', QUORUM, ("address",)),
         ('data.directories = ["relative"]', QUORUM, ("data.directories", "absolute")),
         ("data.directories = [1]", QUORUM, ("data.directories", "list")),
+        ('rack = "r{id}"', QUORUM, ("[host] rack", "one rack")),
         ("rack = 3", QUORUM, ("[host] rack", "quotes")),
         ('metrics.listener = "0.0.0.0:9193"', QUORUM, ("9193", "metrics.listener of [host]")),
         ('metrics.listener = "nowhere"', QUORUM, ("metrics.listener",)),

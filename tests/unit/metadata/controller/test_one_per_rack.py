@@ -76,6 +76,14 @@ def test_a_move_may_not_bring_two_replicas_into_one_rack() -> None:
     assert cluster.reassign("t", (2, 4, 6)) is None
 
 
+def test_two_that_share_a_rack_may_not_go_on_to_share_another() -> None:
+    cluster = a_cluster(replace(CONFIG, one_replica_per_rack=False))
+    cluster.create_all(NewTopic("t", -1, -1, {}, (ReplicaAssignment(0, (1, 2)),)))
+    assert cluster.configure(ALL_BROKERS, {ONE_PER_RACK: "true"}, BROKER_RESOURCE) is None
+    refused(cluster.reassign("t", (3, 4)), InvalidReplicaAssignmentError, "3 and 4")
+    assert cluster.reassign("t", (1, 3)) is None
+
+
 def test_a_partition_from_before_the_key_is_mended_step_by_step() -> None:
     cluster = a_cluster(replace(CONFIG, one_replica_per_rack=False))
     cluster.create_all(NewTopic("t", -1, -1, {}, (ReplicaAssignment(0, (3, 4, 5)),)))
