@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -23,6 +24,15 @@ import greenlet
 STEP_SECONDS_MAX = 40e-6
 """Limit for the time that a step takes of its process, and so of everybody."""
 BEGIN_S = 1_000.0
+
+
+def swap_task(loop: asyncio.AbstractEventLoop, task: asyncio.Task[object] | None) -> asyncio.Task[object] | None:
+    """Makes this the task that runs, and returns the one before. Until Python 3.13 each loop has its own, and nothing
+    has to be done; from 3.14 on the thread has one, and the loops of all processes are in one thread."""
+    if sys.version_info < (3, 14):
+        return task
+    before: asyncio.Task[object] | None = asyncio.tasks._swap_current_task(loop, task)
+    return before
 
 
 class Stuck(AssertionError):
@@ -57,6 +67,8 @@ class Process:
         self.fibers: dict[int, Fiber] = {}
         """Every fiber that has begun: a process that was killed keeps them, so that none of them ends."""
         self.current: Fiber | None = None
+        self._task: asyncio.Task[object] | None = None
+        """The task in whose middle the loop's fiber waits, while another process has the thread."""
         self._main = Fiber(self, "MainThread", self._serve, is_main=True)
         self.is_serving = False
         """The loop's fiber is in the middle of a handle, and waits."""
@@ -68,12 +80,17 @@ class Process:
             fiber = self.resumable.popleft()
         else:
             self.is_serving = True
-        self.scheduler.enter(self.loop if fiber.is_main else None)
+        loop = self.loop if fiber.is_main else None
+        self.scheduler.enter(loop)
         self.current = fiber
+        if loop is not None:
+            self._task = swap_task(loop, self._task)
         try:
             fiber.run.switch()
         finally:
             self.current = None
+            if loop is not None:
+                self._task = swap_task(loop, self._task)
         if not fiber.is_main and fiber.run.dead:
             self.fibers.pop(fiber.number, None)
 
