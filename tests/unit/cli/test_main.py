@@ -115,7 +115,9 @@ def test_node_start_becomes_the_node_and_passes_on_its_exit_code(tmp_path: Path)
     assert result.stderr.count(b"\n") == 1 and b"no such configuration file" in result.stderr
 
 
-def test_a_node_without_a_file_is_checked_by_its_variables() -> None:
+def test_a_node_without_a_file_is_checked_by_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:  # of the tests themselves
+        monkeypatch.delenv(name)
     result = process("node", "check", "--config", "env:")
     assert result.returncode == 2
     assert (

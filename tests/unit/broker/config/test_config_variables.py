@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from broker.config.config import load_config, parse_config_file
 from broker.config.config_variables import (
     OF_CLIENTS,
     OF_THE_COMMAND,
+    VARIABLE_PREFIX,
     file_of,
     is_of_variables,
     shown_source,
@@ -153,6 +155,8 @@ def test_the_source_is_told_apart_from_a_file() -> None:
 
 
 def test_the_file_beside_the_variables_is_read_from_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(VARIABLE_PREFIX)]:  # of the tests themselves
+        monkeypatch.delenv(name)
     for name, text in GOOD.items():
         monkeypatch.setenv(name, text)
     (tmp_path / "node.toml").write_text('broker.rack = "c"\n')

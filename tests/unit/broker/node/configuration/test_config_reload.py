@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from broker.config.config import parse_config_file
-from broker.config.config_variables import variable_of
+from broker.config.config_variables import VARIABLE_PREFIX, variable_of
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.node.configuration.config_reload import ConfigReload
@@ -258,6 +259,8 @@ CHANGED = "the file, read again, changes the configuration: log.retention.ms = 6
 def test_variables_hold_over_a_file_that_is_read_again(
     source: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    for name in [name for name in os.environ if name.startswith(VARIABLE_PREFIX)]:  # of the tests themselves
+        monkeypatch.delenv(name)
     given = parse_config_file(PATH, GOOD.replace("retention.ms", "retention.bytes").encode()).given
     for key, value in given.items():
         monkeypatch.setenv(variable_of(key), str(value))
