@@ -120,7 +120,7 @@ def telemetry_readings(telemetry: ClientTelemetry) -> Iterator[Reading]:
     shown = telemetry.shown()
     limits = f"of {CLIENTS_MAX} clients at most, {SERIES_MAX} of each; without labels where no client pushes any"
     for is_sum, name, what in (
-        (False, "penstock_client_pushed_gauge", "Numbers that clients have pushed"),
+        (False, "penstock_client_pushed_value", "Numbers that clients have pushed"),
         (True, "penstock_client_pushed_sum", "Numbers that clients have pushed and that only grow"),
     ):
         is_empty = True

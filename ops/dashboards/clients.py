@@ -198,9 +198,10 @@ PUSHED = Row(
         ),
         graph(
             "Pushes",
-            "Pushes that were taken, and those that were refused, by the error.",
+            "Pushes that were taken, those that were refused, by the error, and questions what to push.",
             Unit.EVENTS_PER_SECOND,
             rate("penstock_client_telemetry_pushes_total", "taken {{instance}}"),
+            rate("penstock_client_telemetry_subscriptions_total", "asked what to push {{instance}}"),
             rate("penstock_client_telemetry_refused_total", "{{error}}", "error"),
         ),
         graph(
@@ -215,7 +216,7 @@ PUSHED = Row(
             "The average time from a request to its answer as the client saw it, by client and broker.",
             Unit.SECONDS,
             Query(
-                f"max by (client_id, node) ({selected('penstock_client_pushed_gauge', LATENCY)}) / 1000",
+                f"max by (client_id, node) ({selected('penstock_client_pushed_value', LATENCY)}) / 1000",
                 "{{client_id}} {{node}}",
             ),
         ),

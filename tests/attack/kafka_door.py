@@ -32,8 +32,9 @@ from tests.support.kafka_socket import KafkaSocket
 PRODUCE, HANDSHAKE, API_VERSIONS, AUTHENTICATE, PAGES = 0, 17, 18, 36, 75
 USERS: Final = {"no-rights": (MALLORY, MALLORYS), "no-topics": (MEMBER, MEMBERS)}
 """The attackers that log in."""
-TOLD_TO_ALL: Final = {16, API_VERSIONS, 60, 66}
-"""ListGroups, ApiVersions, DescribeCluster, ListTransactions: leave out what their caller may not know."""
+TOLD_TO_ALL: Final = {16, API_VERSIONS, 60, 66, 71, 72}
+"""ListGroups, ApiVersions, DescribeCluster, ListTransactions leave out what their caller may not know; which metrics a
+client shall push, and its push, are its own affair (71, 72)."""
 NO_PLACE: Final = {(35, 1), (35, 2)}
 """DescribeLogDirs in versions whose answer has no place for an error: it has no log dir."""
 OLD_PRODUCE: Final = {(0, version) for version in range(3)}

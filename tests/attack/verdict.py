@@ -26,6 +26,7 @@ CODES: Final = {
     **dict.fromkeys((1000, 58, 34), LOGIN),
     **dict.fromkeys((29, 30, 31, 53, 54), RIGHTS),
     **dict.fromkeys((61, 64), OFF),
+    117: TOLD,  # UNKNOWN_SUBSCRIPTION_ID: a push of metrics by a subscription that nobody gave out
 }
 """Refusals by their error codes. Any other code shows that a call came further than it may."""
 

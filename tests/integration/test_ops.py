@@ -30,6 +30,12 @@ from broker.kafka.schemas.security import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from broker.kafka.schemas.telemetry import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+    PushTelemetryRequest,
+    PushTelemetryResponse,
+)
 from ops.dashboards import DASHBOARDS
 from ops.dashboards.draw import asker, filled_in, picture
 from ops.dashboards.panels import queries_of
@@ -55,6 +61,7 @@ from tests.support.metrics_page import (
     use_a_topic,
     wait_until_empty,
 )
+from tests.support.otlp import CUMULATIVE, Number, push_of
 from tests.support.prometheus import query, running_prometheus, write_config
 
 UNITS = ("penstock@.service", "penstock-host.service", "penstock-console.service")
@@ -172,6 +179,8 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
         assert not answer.error_code and not answer.auth_bytes
         unknown = MetadataRequest(topics=[MetadataRequestTopic(name="unknown")], allow_auto_topic_creation=False)
         admin.create_topic("orders", partitions=2, replication_factor=2)
+        admin.alter_client_metrics("all", {"metrics": "*", "interval.ms": 3_000})
+        subscription = kafka.ask(GetTelemetrySubscriptionsRequest(), 0, GetTelemetrySubscriptionsResponse)
         consumer.assign([TopicPartition("orders", partition) for partition in range(2)])
         consumer.seek_to_beginning()
 
@@ -187,8 +196,19 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
             admin.create_topic(f"other-{next(numbers)}", partitions=1)
             Stub(channel, "Broker").InitProducerId(broker_pb2.InitProducerIdRequest(), timeout=30)
             kafka.ask(unknown, 12, MetadataResponse)
+            push(kafka, subscription)
 
         yield use
+
+
+def push(kafka: KafkaSocket, subscription: GetTelemetrySubscriptionsResponse) -> None:
+    """A push of metrics, as Java's producer makes it. One that comes too early is refused."""
+    numbers = (
+        Number("org.apache.kafka.producer.node.request.latency.avg", 5.0, attributes={"node.id": "0"}),
+        Number("org.apache.kafka.producer.record.send.total", 7.0, CUMULATIVE),
+    )
+    of = {"client_instance_id": subscription.client_instance_id, "subscription_id": subscription.subscription_id}
+    kafka.ask(PushTelemetryRequest(**of, metrics=push_of(*numbers)), 0, PushTelemetryResponse)
 
 
 def panel_queries() -> list[str]:

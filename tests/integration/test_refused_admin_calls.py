@@ -47,6 +47,7 @@ CHANGES: dict[str, Callable[[Admin], Any]] = {
     "alter_topic_config": lambda admin: admin.alter_topic_config(ORDERS, {"retention.ms": 1}),
     "alter_topic_configs": lambda admin: admin.alter_topic_configs({ORDERS: {"retention.ms": 1}}),
     "alter_broker_config": lambda admin: admin.alter_broker_config(None, {"log.retention.ms": 1}),
+    "alter_client_metrics": lambda admin: admin.alter_client_metrics("tills", {"interval.ms": 1_000}),
     "alter_client_quotas": lambda admin: admin.alter_client_quotas({QuotaEntity("u"): {"producer_byte_rate": 1}}),
     "alter_user_scram_credentials": lambda admin: admin.alter_user_scram_credentials(
         [UserScramCredentialDeletion("u", "SCRAM-SHA-256")]
@@ -68,6 +69,7 @@ CHANGES: dict[str, Callable[[Admin], Any]] = {
     "downgrade_features": lambda admin: admin.downgrade_features({"metadata.version": 1}),
     "describe_topic_config": lambda admin: admin.describe_topic_config(ORDERS),
     "describe_broker_config": lambda admin: admin.describe_broker_config(0),
+    "describe_client_metrics": lambda admin: admin.describe_client_metrics("tills"),
     "describe_client_quotas": lambda admin: admin.describe_client_quotas(),
     "describe_producers": lambda admin: admin.describe_producers([T0]),
     "find_hanging_transactions": lambda admin: admin.find_hanging_transactions([T0]),

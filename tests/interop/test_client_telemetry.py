@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import Admin
 from penstock.testing import Cluster
+from tests.interop.matrix.clients import QUICK_JAVA, java_jars
+from tests.interop.matrix.installs import MissingError
 
 TIMEOUT_S = 60
 Labels = dict[str, str]
@@ -61,3 +64,33 @@ def test_librdkafka_pushes_what_a_subscription_asks_it_for(cluster: Cluster) -> 
     assert {labels["metric"].split(".")[0] for _, labels, _ in found} == {"producer"}
     assert any(labels["node"] == "0" for _, labels, _ in found)
     assert not pushed(cluster, client_id="x")
+
+
+@pytest.mark.long
+def test_kafkas_own_tool_subscribes_and_javas_producer_pushes(cluster: Cluster) -> None:
+    """Kafka's classes, unchanged, in a JVM of their own."""
+    try:
+        java, jars, _ = java_jars()
+    except MissingError as error:
+        pytest.skip(str(error))
+    command = [java, *QUICK_JAVA, "-cp", f"{jars}/*"]
+    tool = [*command, "org.apache.kafka.tools.ClientMetricsCommand", "--bootstrap-server", cluster.kafka_bootstrap]
+    asked = ["--alter", "--name", "java", "--metrics", "org.apache.kafka.producer.", "--interval", "300"]
+    done = subprocess.run(
+        [*tool, *asked, "--match", "client_id=java-.*"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed = subprocess.run([*tool, "--list"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert "java" in listed.stdout.split()
+    words = ["org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", cluster.kafka_bootstrap]
+    words += ["--topic", cluster.topic(), "--command-property", "client.id=java-1"]
+    with subprocess.Popen([*command, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as producer:
+        assert producer.stdin is not None
+        producer.stdin.write(b"one\ntwo\n")
+        producer.stdin.flush()
+        try:
+            assert eventually(lambda: bool(pushed(cluster, client_id="java-1"))), producer.poll()
+        finally:
+            producer.communicate()
+    found = {labels["software"] for _, labels, _ in pushed(cluster, client_id="java-1")}
+    assert all(software.startswith("apache-kafka-java") for software in found) and found

@@ -28,6 +28,7 @@ from broker.kafka_codec.structs import facts_of
 from broker.network.client_names import ClientNames
 from broker.network.named_sessions import no_named_sessions
 from broker.network.request_channel import Caller, Request
+from broker.network.telemetry.client_telemetry import no_telemetry
 from metadata.features import TABLE as FEATURES
 from metadata.image import MetadataImage
 from penstock.errors import ApiError
@@ -45,6 +46,7 @@ from tests.support.voters import voters_of
 from tests.unit.broker.kafka.apis.admin_node import STANDING
 
 TOPIC, GROUP, ID, CLUSTER, OFF = 29, 30, 53, 31, 61
+UNKNOWN_SUBSCRIPTION = 117
 TOPIC_ID = "T" * 21 + "A"
 NOBODY = Caller(CALLER.peer, LISTENER, "User:nobody", ListenerType.KAFKA)
 SECRET, MISSING = "t-secret", "t-gone"
@@ -108,6 +110,8 @@ TABLE: dict[int, set[int]] = {
     66: set(),
     68: {GROUP},
     69: {GROUP},
+    71: set(),
+    72: {UNKNOWN_SUBSCRIPTION},
     74: {CLUSTER},
     75: {TOPIC},
     80: {CLUSTER},
@@ -155,6 +159,7 @@ class Node:
             named_sessions=no_named_sessions(),
             channel=SimpleNamespace(now_ns=NOW_NS),
             authentication=None,
+            telemetry=no_telemetry(),
         )
         config = SimpleNamespace(node_id=ME, auto_create_topics_enable=True)
         self.rows = api_rows(PlanParts(cast(Any, config), cast(Any, service)))

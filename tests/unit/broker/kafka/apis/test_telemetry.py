@@ -99,7 +99,7 @@ def test_a_push_is_shown_whatever_its_codec(door: Door, codec: Codec) -> None:
     assert door.push(door.ask(), compress(codec, GOOD), codec) == 0
     (gauge_name, gauge, latency), (sum_name, total, sent) = door.shown()
     assert (gauge_name, gauge["metric"], gauge["node"], latency) == (
-        "penstock_client_pushed_gauge",
+        "penstock_client_pushed_value",
         "producer.node.request.latency.avg",
         "3",
         1.5,
