@@ -21,7 +21,7 @@ ASYNCIO = "asyncio gives a loop of one's own no other way"
 COUNTED = {
     "cluster/clients/cores.py": (2, "the core of a client that users see, taken in this one place"),
     "cluster/loop.py": (1, ASYNCIO),
-    "cluster/scheduler.py": (3, ASYNCIO),
+    "cluster/scheduler.py": (4, ASYNCIO),
     "cluster/test_claims.py": (2, LIE),
     "cluster/test_client_invariants.py": (2, LIE),
     "cluster/test_coordinator_invariants.py": (1, LIE),
