@@ -7,8 +7,8 @@
     process TOPIC    the work on one record, `with consumer.process(record):`, linked to the context that it carries
 
 Each wraps a client and has all of its methods. A span is made for a record, so this costs what a span costs: a sampler
-(OTEL_TRACES_SAMPLER) decides how many are recorded. `send_many` is one span without a context in the records. Not here:
-names and attributes (span_facts.py), metrics (client_meters.py).
+(OTEL_TRACES_SAMPLER) decides how many are recorded. `send_many`, `poll_arrow`, iteration, and the sends of a
+transaction make no spans. Not here: names and attributes (span_facts.py), metrics (client_meters.py).
 """
 
 from __future__ import annotations
@@ -105,12 +105,8 @@ class TracedProducer(_Sending):
     ) -> Any:
         """`Producer.send`, in a span that ends with the ack."""
         span, carrying = self._begin(topic, key, value, headers)
-        try:
+        with ends_when_refused(span):
             future = self._client.send(topic, value, key, carrying, partition, timestamp_ms)
-        except BaseException as error:
-            note_failure(span, error)
-            span.end()
-            raise
         self._end_with(span, future)
         return future
 
@@ -136,12 +132,8 @@ class AsyncTracedProducer(_Sending):
     ) -> Any:
         """`AsyncProducer.send`, in a span that ends with the ack."""
         span, carrying = self._begin(topic, key, value, headers)
-        try:
+        with ends_when_refused(span):
             future = await self._client.send(topic, value, key, carrying, partition, timestamp_ms)
-        except BaseException as error:
-            note_failure(span, error)
-            span.end()
-            raise
         self._end_with(span, future)
         return future
 
@@ -255,6 +247,17 @@ def contexts_of(records: Sequence[Any]) -> list[trace.SpanContext]:
             if len(found) == LINKS_MAX:
                 break
     return list(found.values())
+
+
+@contextmanager
+def ends_when_refused(span: trace.Span) -> Iterator[None]:
+    """A send that raises has no promise that would end its span."""
+    try:
+        yield
+    except BaseException as error:
+        note_failure(span, error)
+        span.end()
+        raise
 
 
 def note_failure(span: trace.Span, error: BaseException) -> None:
